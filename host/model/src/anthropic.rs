@@ -2,10 +2,12 @@
 //!
 //! Never sends a request: [`crate::remote`] does. See [`crate::openai`] for Chat Completions.
 
-use super::assembly::{Assembly, End};
+use super::assembly::Assembly;
 use super::attached::collected::Place;
 use super::attached::{self, Block};
 use super::call_pieces::Piece;
+use super::call_pieces::sent::SentCall;
+use super::end::End;
 use super::fault::Fault;
 use super::image::Image;
 use super::openai::{RequestOptions, Step};
@@ -144,7 +146,7 @@ pub fn whole(body: &Value, assembly: &mut Assembly<'_>) -> Result<(), Fault> {
         Value::String(words) => assembly.words(words)?,
         _ => return Err(Fault::Malformed),
     }
-    assembly.ends(end(&body["stop_reason"]).unwrap_or(End::Whole));
+    assembly.ends(End::read(&body["stop_reason"]).unwrap_or(End::Whole));
     Ok(())
 }
 
@@ -161,7 +163,7 @@ pub fn event(event: &Value, assembly: &mut Assembly<'_>) -> Result<Step, Fault> 
         "content_block_stop" => assembly.close_call(index),
         "message_delta" => {
             count(&event["usage"], assembly);
-            if let Some(end) = end(&event["delta"]["stop_reason"]) {
+            if let Some(end) = End::read(&event["delta"]["stop_reason"]) {
                 assembly.ends(end);
             }
         }
@@ -180,7 +182,7 @@ fn take(index: Option<u64>, block: &Value, assembly: &mut Assembly<'_>) -> Resul
     match block["type"].as_str() {
         Some("text") => assembly.words(block["text"].as_str().unwrap_or_default())?,
         Some("tool_use") => {
-            let at = assembly.call_json(index, block, block, true)?;
+            let at = assembly.call(SentCall::read(block, block).piece(index, true))?;
             assembly.attach_to_call(at, Place::Block, block);
         }
         Some(_) => {
@@ -225,15 +227,6 @@ fn count(usage: &Value, assembly: &mut Assembly<'_>) {
     }
     if let Some(output) = tokens("output_tokens") {
         assembly.counted.output = Some(output);
-    }
-}
-
-fn end(reason: &Value) -> Option<End> {
-    match reason.as_str()? {
-        "max_tokens" => Some(End::Length),
-        "model_context_window_exceeded" => Some(End::Full),
-        "refusal" => Some(End::Withheld),
-        _ => Some(End::Whole),
     }
 }
 
@@ -389,7 +382,17 @@ mod tests {
     fn a_call_cut_by_length_is_not_taken_when_end_turn_follows() {
         let call = r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"a","input":{"x":1}}}"#;
         let ended = |reason: &str| format!(r#"{{"type":"message_delta","delta":{{"stop_reason":"{reason}"}}}}"#);
-        for (reason, fault) in [("max_tokens", Fault::Truncated), ("refusal", Fault::Withheld)] {
+        for (reason, fault) in [
+            ("max_tokens", Fault::Truncated),
+            ("refusal", Fault::Withheld),
+            ("length", Fault::Truncated),
+            ("sensitive", Fault::Withheld),
+            ("content_filter", Fault::Withheld),
+            ("error", Fault::Cut),
+            ("abort", Fault::Cut),
+            ("network_error", Fault::Cut),
+            ("a new reason", Fault::UnknownEnd),
+        ] {
             let draft = PartialAnswer::default();
             let mut assembly = Assembly::new(&draft);
             for data in [call, &ended(reason), &ended("tool_use"), r#"{"type":"message_stop"}"#] {

@@ -5,13 +5,14 @@
 
 use super::attached::collected::{Collected, Place};
 use super::attached::{Attached, endpoint_digest};
-use super::call_pieces::{CallPieces, Piece};
+use super::call_pieces::{self, CALLS_MAX, CallPieces, Finished, Piece};
+use super::end::End;
 use super::fault::Fault;
 use super::reasoning::Reasoning;
 use super::spec::Spec;
 use super::streaming::PartialAnswer;
 use super::thoughts::{self, Said, Thoughts};
-use super::{Cut, Output, tokens_estimated};
+use super::{Cut, Output, ToolSchema, tokens_estimated};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
 use serde_json::{Map, Value};
@@ -21,17 +22,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// States that were dropped since the host started, for the log.
 static STATES_DROPPED: AtomicU64 = AtomicU64::new(0);
 
-/// The reason for the end of an output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    Whole,
-    /// The output reached the limit of tokens.
-    Length,
-    /// Prompt and output together reached the end of the context.
-    Full,
-    /// The provider stopped it.
-    Withheld,
-}
+/// Numbers of the calls of one choice.
+const CHOICE_CALLS: u64 = 1 << 16;
 
 /// Token counts of a provider.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -58,6 +50,10 @@ pub struct Assembly<'a> {
     thoughts: Thoughts,
     reasoning: Reasoning,
     calls: CallPieces,
+    /// The calls of the other choices of the answer.
+    other_calls: CallPieces,
+    /// The number of the choice that the next pieces belong to.
+    choice: u64,
     state: Collected,
     /// Bytes of everything that the model sent.
     received: usize,
@@ -76,6 +72,8 @@ impl<'a> Assembly<'a> {
             thoughts: Thoughts::default(),
             reasoning: Reasoning::default(),
             calls: CallPieces::default(),
+            other_calls: CallPieces::default(),
+            choice: 0,
             state: Collected::default(),
             received: 0,
             counted: TokenCounts::default(),
@@ -86,6 +84,24 @@ impl<'a> Assembly<'a> {
     /// Binds the state of the output to the endpoint that attaches it.
     pub fn bound_to(self, spec: &Spec) -> Self {
         Self { endpoint: Some((endpoint_digest(spec), spec.name.clone())), ..self }
+    }
+
+    /// Notes the tools of the request, whose names may come in pieces.
+    pub fn offering(mut self, tools: &[ToolSchema]) -> Self {
+        for calls in [&mut self.calls, &mut self.other_calls] {
+            calls.offer(tools.iter().map(|tool| tool.name.as_str()));
+        }
+        self
+    }
+
+    /// Turns to a choice of the answer. The output has the words of choice 0, and the calls of another one if choice 0 has none.
+    pub const fn turn_to_choice(&mut self, choice: u64) {
+        self.choice = choice;
+    }
+
+    /// Returns whether a call has begun, in any choice.
+    pub const fn has_calls(&self) -> bool {
+        !self.calls.is_empty() || !self.other_calls.is_empty()
     }
 
     /// Adds more words. Thoughts at their beginning are reasoning.
@@ -133,41 +149,15 @@ impl<'a> Assembly<'a> {
     /// [`Fault::TooLarge`], [`Fault::UnclearCalls`].
     pub fn call(&mut self, piece: Piece<'_>) -> Result<Option<usize>, Fault> {
         self.received += piece.tool.len() + piece.arguments.len();
-        let at = self.calls.add(piece)?;
-        self.check_room(0)?;
-        Ok(at)
-    }
-
-    /// Adds a piece of a call from JSON. The arguments are a text, or an object from servers that follow the API loosely.
-    ///
-    /// # Errors
-    /// As [`Self::call`].
-    pub fn call_json(
-        &mut self,
-        index: Option<u64>,
-        call: &Value,
-        function: &Value,
-        begins: bool,
-    ) -> Result<Option<usize>, Fault> {
-        let id = match &call["id"] {
-            Value::String(id) => id.clone(),
-            Value::Number(id) => format!("{id}"),
-            _ => String::new(),
-        };
-        let tool = function["name"].as_str().unwrap_or_default();
-        let given = function.get("arguments").or(function.get("input")).unwrap_or(&Value::Null);
-        let written;
-        let arguments = match given {
-            Value::Null => "",
-            Value::String(arguments) => arguments,
-            // In a stream of Messages the input is empty at first; it arrives in pieces.
-            Value::Object(fields) if fields.is_empty() && function.get("input").is_some() => "",
-            other => {
-                written = other.to_string();
-                &written
+        let at = match self.choice {
+            0 => self.calls.add(piece)?,
+            choice => {
+                let index = piece.index.unwrap_or_default().saturating_add(choice.saturating_mul(CHOICE_CALLS));
+                self.other_calls.add(Piece { index: Some(index), ..piece })?.map(|at| at + CALLS_MAX)
             }
         };
-        self.call(Piece { index, id: &id, tool, arguments, begins })
+        self.check_room(0)?;
+        Ok(at)
     }
 
     /// Ends the newest call with this index.
@@ -209,10 +199,7 @@ impl<'a> Assembly<'a> {
 
     /// Records a reason for the end. If a stream gives several, the first one that cuts the output short is kept.
     pub const fn ends(&mut self, end: End) {
-        match self.end {
-            Some(End::Length | End::Full | End::Withheld) => {}
-            Some(End::Whole) | None => self.end = Some(end),
-        }
+        self.end = Some(end.after(self.end));
     }
 
     /// Returns whether a reason for the end is recorded.
@@ -222,7 +209,7 @@ impl<'a> Assembly<'a> {
 
     /// Returns whether the model has sent words, calls or token counts.
     pub fn has_begun(&self) -> bool {
-        self.received > 0 || !self.calls.is_empty() || self.counted != TokenCounts::default()
+        self.received > 0 || self.has_calls() || self.counted != TokenCounts::default()
     }
 
     /// Returns the size of the output so far with its thoughts, in bytes.
@@ -234,30 +221,36 @@ impl<'a> Assembly<'a> {
     ///
     /// # Errors
     /// [`Fault::Closed`] without any content, [`Fault::Cut`] without an end. [`Fault::Truncated`] and [`Fault::Withheld`] if such an
-    /// output has a call or is empty. [`Fault::Malformed`] for a call without a tool, [`Fault::UnclearCalls`].
+    /// output has a call or is empty. [`Fault::UnknownEnd`] for calls behind an unknown reason, [`Fault::BadCall`] for an end with
+    /// calls and without one. [`Fault::Malformed`] for a call without a tool, [`Fault::UnclearCalls`].
     pub fn finish(mut self) -> Result<Output, Fault> {
         self.end_words();
-        if self.text.trim().is_empty() && self.calls.is_empty() {
+        if self.text.trim().is_empty() && !self.has_calls() {
             self.text.clear();
         }
-        let is_empty = self.text.is_empty() && self.calls.is_empty();
+        let is_empty = self.text.is_empty() && !self.has_calls();
         let cut = match self.end {
             None if !self.has_begun() => return Err(Fault::Closed),
-            None => return Err(Fault::Cut),
-            Some(End::Whole) => None,
+            None | Some(End::Broken) => return Err(Fault::Cut),
+            Some(End::Calls) if !self.has_calls() => return Err(Fault::BadCall),
+            // A reason that the host does not know may say that a call is not whole.
+            Some(End::Unknown) if self.has_calls() => return Err(Fault::UnknownEnd),
+            Some(End::Whole | End::Calls | End::Unknown) => None,
             // Half a call may be valid JSON with another meaning.
-            Some(End::Length) if !self.calls.is_empty() || is_empty => return Err(Fault::Truncated),
-            Some(End::Full) if !self.calls.is_empty() || is_empty => return Err(Fault::ContextTooLong),
+            Some(End::Length) if self.has_calls() || is_empty => return Err(Fault::Truncated),
+            Some(End::Full) if self.has_calls() || is_empty => return Err(Fault::ContextTooLong),
             Some(End::Length | End::Full) => Some(Cut::Length),
             // PartialText before a missing call are not an answer.
-            Some(End::Withheld) if !self.calls.is_empty() || is_empty => return Err(Fault::Withheld),
+            Some(End::Withheld) if self.has_calls() || is_empty => return Err(Fault::Withheld),
             Some(End::Withheld) => Some(Cut::Withheld),
         };
-        let (kept, calls): (Vec<_>, Vec<_>) = std::mem::take(&mut self.calls).finish()?.into_iter().unzip();
+        let (first, others) = (std::mem::take(&mut self.calls), std::mem::take(&mut self.other_calls));
+        let calls = call_pieces::chosen(first.finish()?, others.finish()?)?;
         let attached = match is_empty {
             true => None,
-            false => self.attached(&kept),
+            false => self.attached(&calls),
         };
+        let calls = calls.into_iter().map(|finished| finished.call).collect();
         let reasoning = std::mem::take(&mut self.reasoning).finish();
         Ok(Output { calls, attached, reasoning, ..Output::new(self.words_beside(cut), cut) })
     }
@@ -279,8 +272,8 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// Returns the state of the output with the calls at these positions, and notes one that was dropped.
-    fn attached(&mut self, kept: &[usize]) -> Option<Arc<Attached>> {
+    /// Returns the state of the output with these calls, and notes one that was dropped.
+    fn attached(&mut self, kept: &[Finished]) -> Option<Arc<Attached>> {
         let state = std::mem::take(&mut self.state);
         self.reasoning.or(|| state.reasoning());
         let (digest, name) = self.endpoint.take().unzip();
@@ -301,7 +294,7 @@ impl<'a> Assembly<'a> {
     /// another meaning.
     pub fn unfinished(mut self) -> Option<Output> {
         self.end_words();
-        if self.text.trim().is_empty() || !self.calls.is_empty() {
+        if self.text.trim().is_empty() || self.has_calls() {
             return None;
         }
         let cut = Some(Cut::Time);
@@ -319,7 +312,11 @@ impl<'a> Assembly<'a> {
 
     /// Refuses an output that is larger than the limit with so many more bytes.
     fn check_room(&self, bytes: usize) -> Result<(), Fault> {
-        if self.text.len() + self.calls.bytes() + bytes > BODY_BYTES_MAX { Err(Fault::TooLarge) } else { Ok(()) }
+        if self.text.len() + self.calls.bytes() + self.other_calls.bytes() + bytes > BODY_BYTES_MAX {
+            Err(Fault::TooLarge)
+        } else {
+            Ok(())
+        }
     }
 }
 

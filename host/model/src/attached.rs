@@ -42,6 +42,9 @@ pub struct State {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CallState {
+    /// The id of the call at its provider.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
     /// Fields of the call.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub beside: Map<String, Value>,
@@ -63,8 +66,8 @@ pub struct Block {
 
 impl State {
     fn is_empty(&self) -> bool {
-        let has_fields = |call: &CallState| !call.beside.is_empty() || !call.inside.is_empty();
-        self.message.is_empty() && self.blocks.is_empty() && !self.calls.iter().any(has_fields)
+        let is_empty = |call: &CallState| *call == CallState::default();
+        self.message.is_empty() && self.blocks.is_empty() && self.calls.iter().all(is_empty)
     }
 }
 

@@ -4,15 +4,17 @@
 //! piece of another one. See [`crate::assembly`].
 
 mod growing;
+pub mod sent;
+mod tidy;
 
 use super::WantedCall;
 use super::fault::Fault;
 use growing::Growing;
 
 /// Calls of one output that are kept. It is higher than the limit of a turn, so that the host can refuse the excess calls.
-const CALLS_MAX: usize = 128;
-/// Bytes of the id of a call at a provider.
-const ID_BYTES_MAX: usize = 512;
+pub const CALLS_MAX: usize = 128;
+/// Bytes of the id of a call at a provider. Some have a signature in it.
+const ID_BYTES_MAX: usize = 32 * 1024;
 
 /// A piece of a call, as a server sends it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -33,6 +35,8 @@ pub struct Piece<'a> {
 #[derive(Debug, Default)]
 pub struct CallPieces {
     calls: Vec<Growing>,
+    /// The names of the offered tools.
+    tools: Vec<String>,
     bytes: usize,
     /// True if a piece did not say by index or id alone where it belongs. Then each call has to prove itself.
     is_loose: bool,
@@ -41,7 +45,19 @@ pub struct CallPieces {
 /// The place of a piece.
 enum Place {
     New,
+    /// A new call, if it gets arguments.
+    Again,
     Known(usize),
+}
+
+/// A call of an output.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// Its position among all calls that began.
+    pub at: usize,
+    /// Its id at the provider, if it has exactly one.
+    pub id: Option<String>,
+    pub call: WantedCall,
 }
 
 /// A call with all its pieces.
@@ -53,6 +69,11 @@ struct Whole {
 }
 
 impl CallPieces {
+    /// Notes the names of the offered tools, for names that come in pieces.
+    pub fn offer<'a>(&mut self, tools: impl IntoIterator<Item = &'a str>) {
+        self.tools = tools.into_iter().map(str::to_owned).collect();
+    }
+
     pub const fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }
@@ -72,16 +93,20 @@ impl CallPieces {
     /// # Errors
     /// [`Fault::TooLarge`] for too many calls, [`Fault::UnclearCalls`] for a piece with two readings.
     pub fn add(&mut self, piece: Piece<'_>) -> Result<Option<usize>, Fault> {
+        let piece = Piece { tool: tidy::name(piece.tool), ..piece };
         let at = match self.place(&piece)? {
             Place::Known(at) => at,
             Place::New if piece.id.is_empty() && piece.tool.is_empty() && piece.arguments.is_empty() => {
                 return Ok(None);
             }
-            Place::New if self.calls.len() == CALLS_MAX || piece.id.len() > ID_BYTES_MAX => {
+            Place::New | Place::Again if self.calls.len() == CALLS_MAX || piece.id.len() > ID_BYTES_MAX => {
                 return Err(Fault::TooLarge);
             }
-            Place::New => {
-                self.calls.push(Growing::new(piece.index, piece.id));
+            place @ (Place::New | Place::Again) => {
+                let is_announced_again = matches!(place, Place::Again);
+                let mut call = Growing::new(piece.index, piece.id);
+                call.is_announced_again = is_announced_again;
+                self.calls.push(call);
                 self.calls.len() - 1
             }
         };
@@ -100,16 +125,19 @@ impl CallPieces {
         }
     }
 
-    /// Returns the calls with their positions; a repetition is left out.
+    /// Returns the calls; a repetition is left out.
     ///
     /// # Errors
     /// [`Fault::Malformed`] for a call without a tool. [`Fault::UnclearCalls`] if a call that the server did not mark by index or id
     /// alone has no whole arguments.
-    pub fn finish(self) -> Result<Vec<(usize, WantedCall)>, Fault> {
+    pub fn finish(self) -> Result<Vec<Finished>, Fault> {
         let mut kept: Vec<Whole> = Vec::new();
         for (at, call) in self.calls.into_iter().enumerate() {
             if call.tool.is_empty() {
                 return Err(Fault::Malformed);
+            }
+            if call.is_announced_again && !call.has_begun() {
+                continue;
             }
             let whole = call.whole();
             if whole.is_none() && self.is_loose {
@@ -119,15 +147,17 @@ impl CallPieces {
                 return Err(Fault::UnclearCalls);
             }
             let arguments = whole.unwrap_or_else(|| call.as_sent());
-            let is_repetition = |earlier: &Whole| {
-                earlier.call.has_identity_of(&call) && growing::are_equal(&earlier.arguments, &arguments)
-            };
+            let is_repetition =
+                |earlier: &Whole| earlier.call.may_be(&call) && growing::are_equal(&earlier.arguments, &arguments);
             if !kept.iter().any(is_repetition) {
                 kept.push(Whole { at, call, arguments });
             }
         }
-        let wanted = |whole: Whole| (whole.at, WantedCall { tool: whole.call.tool, arguments: whole.arguments });
-        Ok(kept.into_iter().map(wanted).collect())
+        let finished = |whole: Whole| {
+            let id = whole.call.only_id();
+            Finished { at: whole.at, id, call: WantedCall { tool: whole.call.tool, arguments: whole.arguments } }
+        };
+        Ok(kept.into_iter().map(finished).collect())
     }
 
     /// Returns the place of a piece.
@@ -200,6 +230,11 @@ impl CallPieces {
         if call.tool != piece.tool {
             // The two names may be parts of one.
             let is_unclear = call.is_open() && !call.has_begun() && !is_other_id;
+            if is_unclear && self.has_tool_of_parts(&call.tool, piece.tool) {
+                self.calls[last].tool.push_str(piece.tool);
+                self.bytes += piece.tool.len();
+                return Ok(Place::Known(last));
+            }
             self.is_loose = true;
             return if is_unclear || call.is_alias(piece.id) { Err(Fault::UnclearCalls) } else { Ok(Place::New) };
         }
@@ -213,6 +248,11 @@ impl CallPieces {
                 (false, false) => Ok(Place::New),
             };
         }
+        if piece.arguments.is_empty() && piece.id.is_empty() && call.is_whole() && call.has_begun() {
+            // A further call of this tool without a mark of its own, or an announcement that is repeated.
+            self.is_loose = true;
+            return Ok(Place::Again);
+        }
         let is_known = call.is_open() || piece.arguments.is_empty() || call.is_whole_as(piece.arguments);
         self.is_loose |= !is_known;
         if !is_known && call.is_whole_as(growing::NONE) {
@@ -221,6 +261,32 @@ impl CallPieces {
         }
         Ok(if is_known { Place::Known(last) } else { Place::New })
     }
+}
+
+impl CallPieces {
+    /// Returns whether two parts are the beginning of the name of an offered tool, and none of them is a name.
+    fn has_tool_of_parts(&self, first: &str, second: &str) -> bool {
+        let is_name = |name: &str| self.tools.iter().any(|tool| tool == name);
+        let begins = |tool: &String| tool.strip_prefix(first).is_some_and(|rest| rest.starts_with(second));
+        !is_name(first) && !is_name(second) && self.tools.iter().any(begins)
+    }
+}
+
+/// Returns the calls of an output that has more than one choice: those of the first, or those of the others if it has none.
+///
+/// # Errors
+/// [`Fault::UnclearCalls`] if another choice has other calls than the first.
+pub fn chosen(first: Vec<Finished>, others: Vec<Finished>) -> Result<Vec<Finished>, Fault> {
+    if first.is_empty() {
+        return Ok(others);
+    }
+    let is_known = |other: &Finished| {
+        let is_same = |call: &WantedCall| {
+            call.tool == other.call.tool && growing::are_equal(&call.arguments, &other.call.arguments)
+        };
+        first.iter().any(|known| is_same(&known.call))
+    };
+    if others.iter().all(is_known) { Ok(first) } else { Err(Fault::UnclearCalls) }
 }
 
 #[cfg(test)]

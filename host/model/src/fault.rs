@@ -12,6 +12,9 @@ const DETAIL_CHARS_MAX: usize = 500;
 /// The failure of an endpoint whose calls have two readings.
 const UNCLEAR_CALLS: &str = "sent calls of tools whose parts cannot be told apart, so nothing ran: add it again with `--no-stream`, or \
      update its server";
+/// The failure of an endpoint whose answer with calls ends for an unknown reason.
+const UNKNOWN_END: &str = "ended an answer with calls of tools for a reason that this host does not know, so nothing ran: send the \
+     message again, or give the agent another model";
 /// The failure of an endpoint that was added with the wrong kind.
 const OTHER_API: &str = "answers in the format of the other API: add it again with the other `--kind`, openai for Chat Completions or \
      anthropic for Messages";
@@ -73,7 +76,7 @@ pub enum Fault {
     },
     /// The server had an internal error at each attempt with this conversation, and none with a shorter one or with another.
     ConversationFails { status: u16 },
-    /// The server refused a call that its own model made, also at the second attempt.
+    /// The server refused a call that its own model made, or announced one and sent none, also at the second attempt.
     BadCall,
     /// The server redirected the request (3xx); the host never follows redirects.
     Redirected,
@@ -91,6 +94,8 @@ pub enum Fault {
     Malformed,
     /// The parts of the calls in the answer cannot be told apart.
     UnclearCalls,
+    /// The answer has calls, and the host does not know the reason of its end.
+    UnknownEnd,
     /// The answer exceeds the limit of an output.
     TooLarge,
     /// The answer reached the limit of tokens before it was usable.
@@ -137,6 +142,7 @@ impl Fault {
             Self::OtherApi => "other_api",
             Self::Malformed => "malformed",
             Self::UnclearCalls => "unclear_calls",
+            Self::UnknownEnd => "unknown_end",
             Self::TooLarge => "too_large",
             Self::Truncated => "truncated",
             Self::Withheld => "withheld",
@@ -178,6 +184,7 @@ impl Fault {
             | Self::OtherApi
             | Self::Malformed
             | Self::UnclearCalls
+            | Self::UnknownEnd
             | Self::TooLarge
             | Self::Truncated
             | Self::Withheld
@@ -205,6 +212,7 @@ impl Fault {
             | Self::OtherApi
             | Self::Malformed
             | Self::UnclearCalls
+            | Self::UnknownEnd
             | Self::TooLarge
             | Self::Truncated
             | Self::Withheld => true,
@@ -346,6 +354,7 @@ impl Failure {
             Fault::OtherApi => OTHER_API.to_owned(),
             Fault::Malformed => format!("gave an answer that cannot be read: {}", self.shows_words()),
             Fault::UnclearCalls => UNCLEAR_CALLS.to_owned(),
+            Fault::UnknownEnd => UNKNOWN_END.to_owned(),
             Fault::TooLarge => "gave an answer over the limit, which was discarded".to_owned(),
             Fault::Truncated => {
                 format!("reached its limit of tokens before its answer was usable: raise it with `ironctl model set {name} --output N`")
@@ -384,7 +393,7 @@ impl Failure {
         match self.fault {
             Fault::BadCall => {
                 format!(
-                    "refused a call that its own model made, twice: ask in other words, or give it another model; {shows}"
+                    "refused or lost a call that its own model made, twice: ask in other words, or give it another model; {shows}"
                 )
             }
             _ => format!(

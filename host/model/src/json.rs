@@ -38,6 +38,20 @@ pub async fn read_answer(text: Vec<u8>) -> Result<Parsed, Refused> {
     reading.await.unwrap_or_else(|_| Err((Fault::Malformed, "reading the answer failed".to_owned())))
 }
 
+/// Returns a number of a list, which some servers write as a text or with a fraction.
+pub fn number(value: &Value) -> Option<u64> {
+    match value {
+        Value::String(text) => text.trim().parse().ok(),
+        value => value.as_u64().or_else(|| {
+            let number = value
+                .as_f64()
+                .filter(|number| number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(number))?;
+            // It is in the range of the type.
+            Some(number as u64)
+        }),
+    }
+}
+
 /// Parses an event, or a whole answer.
 ///
 /// # Errors

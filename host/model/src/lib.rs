@@ -17,6 +17,7 @@ mod bad_call;
 mod breaker;
 mod call_pieces;
 pub mod context_size;
+mod end;
 pub mod endpoint;
 pub mod endpoint_quirks;
 mod error_body;

@@ -2,13 +2,13 @@
 //!
 //! Never sends a request: [`crate::remote`] does. See [`crate::anthropic`] for the Messages API.
 
-use super::assembly::{Assembly, End, TokenCounts};
-use super::attached::collected::Place;
-use super::attached::{self, CallState, REASONING_FIELDS};
-use super::fault::Fault;
+mod answer;
+pub use answer::{Step, event, is_last, repeated, whole};
+
+use super::attached::{self, CallState};
 use super::quirks::SystemRole;
 use super::render::{self, Message, Said};
-use super::{PastCall, Prompt, token_counts};
+use super::{PastCall, Prompt};
 use ironclaw_contract::canonical::Digest;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
@@ -199,121 +199,10 @@ fn id(call_id: &str, options: RequestOptions) -> String {
     format!("{short:0>SHORT_ID_CHARS$}")
 }
 
-/// Reads an answer that is not a stream.
-///
-/// # Errors
-/// [`Fault::Malformed`] for any other body, [`Fault::TooLarge`].
-pub fn whole(body: &Value, assembly: &mut Assembly<'_>) -> Result<(), Fault> {
-    count(body, assembly);
-    let choice = body["choices"].get(0).ok_or(Fault::Malformed)?;
-    let message = choice.get("message").filter(|message| message.is_object()).ok_or(Fault::Malformed)?;
-    take(message, assembly, true)?;
-    // Some servers omit the reason; the end of the body replaces it.
-    assembly.ends(end(&choice["finish_reason"]).unwrap_or(End::Whole));
-    Ok(())
-}
-
-/// The effect of an event on its stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
-    More,
-    /// The stream is complete.
-    Done,
-}
-
-/// Returns whether this is the last event of a stream, `[DONE]`, which is not JSON.
-pub fn is_last(data: &str, assembly: &mut Assembly<'_>) -> bool {
-    let is_last = data.trim() == "[DONE]";
-    if is_last {
-        assembly.ends(End::Whole);
-    }
-    is_last
-}
-
-/// Reads one event of a stream.
-///
-/// # Errors
-/// As [`whole`].
-pub fn event(chunk: &Value, assembly: &mut Assembly<'_>) -> Result<Step, Fault> {
-    if !chunk.is_object() {
-        return Err(Fault::Malformed);
-    }
-    count(chunk, assembly);
-    // The event with the usage has no choice.
-    let Some(choice) = chunk["choices"].get(0) else { return Ok(Step::More) };
-    // A server that does not stream may put the whole message into one event.
-    match choice.get("delta").filter(|delta| delta.is_object()) {
-        Some(delta) => take(delta, assembly, false)?,
-        None => take(&choice["message"], assembly, true)?,
-    }
-    if let Some(end) = end(&choice["finish_reason"]) {
-        assembly.ends(end);
-    }
-    Ok(Step::More)
-}
-
-/// Takes a message, or a piece of one.
-fn take(message: &Value, assembly: &mut Assembly<'_>, is_whole: bool) -> Result<(), Fault> {
-    // Servers that rename the field send both names with the same text.
-    let thought = REASONING_FIELDS.iter().find_map(|name| message[*name].as_str().filter(|text| !text.is_empty()));
-    assembly.thought(thought.unwrap_or_default());
-    match &message["content"] {
-        Value::String(text) => assembly.words(text)?,
-        Value::Array(parts) => parts.iter().try_for_each(|part| take_part(part, assembly))?,
-        // `null` in messages with calls and in most pieces.
-        _ => {}
-    }
-    assembly.words(message["refusal"].as_str().unwrap_or_default())?;
-    if let Some(fields) = message.as_object() {
-        assembly.attach_to_message(fields);
-    }
-    let calls = message["tool_calls"].as_array().map(Vec::as_slice).unwrap_or_default();
-    // The one call of a message had this field before there was a list. Servers that fill both repeat the call.
-    if calls.is_empty() && message["function_call"].is_object() {
-        let _ = assembly.call_json(Some(0), &Value::Null, &message["function_call"], is_whole)?;
-    }
-    for call in calls {
-        let at = assembly.call_json(call["index"].as_u64(), call, &call["function"], is_whole)?;
-        assembly.attach_to_call(at, Place::Beside, call);
-        assembly.attach_to_call(at, Place::Function, &call["function"]);
-    }
-    Ok(())
-}
-
-/// Takes a part of a content: words, or thoughts as a text or as a list of parts.
-fn take_part(part: &Value, assembly: &mut Assembly<'_>) -> Result<(), Fault> {
-    let Some(kind @ ("thinking" | "reasoning")) = part["type"].as_str() else {
-        return assembly.words(part["text"].as_str().unwrap_or_default());
-    };
-    let thoughts = part.get(kind).or(part.get("text")).unwrap_or(&Value::Null);
-    assembly.thought(thoughts.as_str().unwrap_or_default());
-    for thought in thoughts.as_array().into_iter().flatten() {
-        assembly.thought(thought["text"].as_str().unwrap_or_default());
-    }
-    Ok(())
-}
-
-fn count(body: &Value, assembly: &mut Assembly<'_>) {
-    let counted = token_counts::in_chat(body);
-    let before = assembly.counted;
-    assembly.counted = TokenCounts { input: counted.input.or(before.input), output: counted.output.or(before.output) };
-}
-
-fn end(reason: &Value) -> Option<End> {
-    match reason.as_str()? {
-        "" => None,
-        "length" => Some(End::Length),
-        "model_context_window_exceeded" | "context_length_exceeded" => Some(End::Full),
-        "content_filter" => Some(End::Withheld),
-        _ => Some(End::Whole),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::image::{Image, ImageContent, ImageType};
-    use super::super::streaming::PartialAnswer;
-    use super::super::{Output, Part, PastCall, ToolSchema, WantedCall};
+    use super::super::{Part, PastCall, ToolSchema};
     use super::*;
     use ironclaw_contract::seam::socket::Purpose;
 
@@ -326,30 +215,6 @@ mod tests {
         system_role: None,
         output_tokens_max: 99,
     };
-
-    fn streamed(events: &[&str]) -> Result<Output, Fault> {
-        let draft = PartialAnswer::default();
-        let mut assembly = Assembly::new(&draft);
-        for data in events {
-            if is_last(data, &mut assembly) {
-                break;
-            }
-            let read = super::super::json::read(data.as_bytes(), 100).map_err(|(fault, _)| fault)?;
-            assert_eq!(event(&read, &mut assembly)?, Step::More);
-        }
-        assembly.finish()
-    }
-
-    #[test]
-    fn a_call_cut_by_length_is_not_taken_when_stop_follows() {
-        let call =
-            r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"a","arguments":"{}"}}]}}]}"#;
-        let ended = |reason: &str| format!(r#"{{"choices":[{{"delta":{{}},"finish_reason":"{reason}"}}]}}"#);
-        for (reason, fault) in [("length", Fault::Truncated), ("content_filter", Fault::Withheld)] {
-            let events = [call, &ended(reason), &ended("stop"), &ended("tool_calls"), "[DONE]"];
-            assert_eq!(streamed(&events), Err(fault), "{reason}");
-        }
-    }
 
     #[test]
     fn request_names_the_tools_and_past_calls_with_results() {
@@ -424,51 +289,5 @@ mod tests {
         let without = request(&prompt, "small", RequestOptions { takes_images: false, ..PLAIN });
         let text = without["messages"][2]["content"].as_str().expect("one text");
         assert!(text.contains("\"a.png\" is a file in /workspace") && !text.contains("base64"), "{text}");
-    }
-
-    #[test]
-    fn stream_of_a_loose_local_server_is_read() {
-        let output = streamed(&[
-            r#"{"choices":[{"index":0,"delta":{"role":"assistant","content":null},"finish_reason":null}]}"#,
-            r#"{"choices":[{"delta":{"reasoning_content":"hmm"}}]}"#,
-            r#"{"choices":[{"delta":{"content":"Hel"}}]}"#,
-            r#"{"choices":[{"delta":{"content":"lo"},"finish_reason":""}]}"#,
-            r#"{"choices":[{"delta":{"tool_calls":[{"function":{"name":"a","arguments":{"x":1}}}]}}]}"#,
-            r#"{"choices":[{"delta":{"tool_calls":[{"id":"","index":0,"function":{"name":"b"}}]},"finish_reason":"tool_calls"}]}"#,
-            r#"{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4}}"#,
-        ]);
-        let call = |tool: &str, arguments: &str| WantedCall { tool: tool.into(), arguments: arguments.into() };
-        let output = output.expect("an output");
-        let calls = vec![call("a", "{\"x\":1}"), call("b", "{}")];
-        assert_eq!((output.text.as_str(), output.reasoning.as_str()), ("Hello", "hmm"));
-        assert_eq!(output.calls, calls);
-        // `[DONE]` alone is an end, and so is a reason alone. Without both, the stream was cut.
-        let words = r#"{"choices":[{"delta":{"content":"a"}}]}"#;
-        assert_eq!(streamed(&[words, "[DONE]"]).expect("an output").text, "a");
-        assert_eq!(streamed(&[words]), Err(Fault::Cut));
-        for odd in ["", "{", "[]", "1"] {
-            assert_eq!(streamed(&[odd]), Err(Fault::Malformed), "{odd}");
-        }
-    }
-
-    #[test]
-    fn whole_answer_is_read_and_anything_else_is_malformed() {
-        let read = |body: Value| {
-            let draft = PartialAnswer::default();
-            let mut assembly = Assembly::new(&draft);
-            whole(&body, &mut assembly)?;
-            let counted = assembly.counted;
-            Ok::<_, Fault>((assembly.finish()?, counted))
-        };
-        let message = json!({ "content": [{ "type": "text", "text": "hi" }], "tool_calls": [{ "function": { "name": "a", "arguments": "" } }] });
-        let body = json!({ "choices": [{ "message": message }], "usage": { "prompt_tokens": 7 } });
-        let (output, counted) = read(body).expect("an output");
-        assert_eq!((output.text.as_str(), output.calls[0].arguments.as_str()), ("hi", "{}"));
-        assert_eq!((counted.input, counted.output), (Some(7), None));
-        let filtered = json!({ "choices": [{ "message": { "content": "" }, "finish_reason": "content_filter" }] });
-        assert_eq!(read(filtered).map(|_| ()), Err(Fault::Withheld));
-        for odd in [json!({}), json!([]), json!({ "choices": [] }), json!({ "choices": [{ "message": "hi" }] })] {
-            assert_eq!(read(odd).map(|_| ()), Err(Fault::Malformed));
-        }
     }
 }

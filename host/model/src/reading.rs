@@ -4,7 +4,8 @@
 //! See [`ironclaw_text::events`] for the parser, [`crate::openai`] and [`crate::anthropic`] for the two formats.
 
 use super::anthropic;
-use super::assembly::{Assembly, End};
+use super::assembly::Assembly;
+use super::end::End;
 use super::error_body::ErrorBody;
 use super::fault::Fault;
 use super::http::{Answer, EVENT_BYTES_MAX, STREAM_BYTES_MAX, WHOLE_BYTES_MAX};
@@ -152,7 +153,7 @@ impl Reading<'_, '_> {
         Ok(Step::More)
     }
 
-    fn take_value(&mut self, mut value: Value) -> Result<Step, Refused> {
+    fn take_value(&mut self, value: Value) -> Result<Step, Refused> {
         if let Some(error) = ErrorBody::in_answer(&value) {
             return Err(self.refused(&error));
         }
@@ -168,17 +169,14 @@ impl Reading<'_, '_> {
             }
             // A last event may repeat the whole answer behind its pieces.
             (Protocol::Chat, Form::Whole) if self.assembly.has_begun() => {
-                if let Some(choice) = value["choices"][0].as_object_mut() {
-                    choice.remove("message");
-                }
-                openai::event(&value, self.assembly).map_err(without_words)
+                openai::repeated(&value, self.assembly).map_err(without_words)
             }
             (Protocol::Chat, Form::Whole) => {
                 openai::whole(&value, self.assembly).map(|()| Step::Done).map_err(without_words)
             }
             (Protocol::Chat, Form::Event) => openai::event(&value, self.assembly).map_err(without_words),
             (Protocol::Messages, Form::Whole) if self.assembly.has_begun() => {
-                self.assembly.ends(End::Whole);
+                self.assembly.ends(End::read(&value["stop_reason"]).unwrap_or(End::Whole));
                 Ok(Step::Done)
             }
             (Protocol::Messages, Form::Whole) => {
@@ -274,6 +272,7 @@ fn bad_call(value: &Value) -> Option<&str> {
     let reasons = [&value["choices"][0]["finish_reason"], &value["choices"][0]["native_finish_reason"]];
     reasons.into_iter().filter_map(Value::as_str).find(|reason| {
         let reason = reason.to_ascii_lowercase();
-        reason.contains("malformed_function_call") || reason.contains("malformed_tool_call")
+        let has = |word: &str| reason.contains(word);
+        (has("malformed") || has("unexpected") || has("invalid")) && (has("call") || has("tool"))
     })
 }

@@ -304,7 +304,7 @@ impl Remote {
         options: RequestOptions,
     ) -> Result<Completed, FailedAttempt> {
         let (answer, sent) = self.request(spec, key, prompt, budget, limits, options).await?;
-        let mut assembly = Assembly::new(budget.draft).bound_to(spec);
+        let mut assembly = Assembly::new(budget.draft).bound_to(spec).offering(&prompt.tools);
         let mut skipped = 0;
         let read = reading::read(answer, self.protocol, &mut assembly, key.is_some(), &mut skipped).await;
         self.note_skipped(&spec.name, skipped);

@@ -3,6 +3,7 @@
 //! Never keeps a field that the API defines in any role, because that would be words or calls that the host did not judge. State over a
 //! bound is dropped as a whole, and the answer stays good. See [`super::Attached`].
 
+use super::super::call_pieces::Finished;
 use super::{Attached, Block, CallState, REASONING_FIELDS, State};
 use ironclaw_contract::canonical::Digest;
 use serde_json::{Map, Value};
@@ -19,8 +20,9 @@ const NAME_BYTES_MAX: usize = 128;
 const REPEATED_BYTES_MIN: usize = 16;
 
 /// Fields that Chat Completions defines for a message, a call or a function, in any role and in any part of an answer.
-const CHAT_FIELDS: [&str; 33] = [
+const CHAT_FIELDS: [&str; 41] = [
     "annotations",
+    "args",
     "arguments",
     "audio",
     "cache_control",
@@ -28,11 +30,13 @@ const CHAT_FIELDS: [&str; 33] = [
     "content",
     "custom",
     "delta",
+    "description",
     "error",
     "file",
     "finish_reason",
     "function",
     "function_call",
+    "functions",
     "id",
     "image_url",
     "index",
@@ -43,29 +47,42 @@ const CHAT_FIELDS: [&str; 33] = [
     "messages",
     "model",
     "name",
+    "parameters",
     "parsed",
     "prefix",
     "refusal",
+    "response_format",
     "role",
+    "strict",
     "text",
     "tool_call_id",
     "tool_calls",
+    "tool_choice",
+    "tool_use",
     "tools",
     "type",
     "weight",
 ];
 /// Fields that Messages defines for a block of a call.
-const BLOCK_FIELDS: [&str; 12] = [
+const BLOCK_FIELDS: [&str; 20] = [
+    "arguments",
     "cache_control",
     "citations",
     "content",
+    "description",
+    "function",
+    "function_call",
     "id",
     "index",
     "input",
+    "input_schema",
     "is_error",
     "name",
+    "parameters",
     "role",
+    "strict",
     "text",
+    "tool_calls",
     "tool_use_id",
     "type",
 ];
@@ -203,8 +220,8 @@ impl Collected {
         details.into_iter().flatten().filter_map(text).collect()
     }
 
-    /// Returns the state of an output with the calls at these positions, and why it was dropped.
-    pub fn finish(self, endpoint: Option<Digest>, kept: &[usize]) -> (Option<Attached>, Option<Dropped>) {
+    /// Returns the state of an output with these calls, and why it was dropped.
+    pub fn finish(self, endpoint: Option<Digest>, kept: &[Finished]) -> (Option<Attached>, Option<Dropped>) {
         let Self { mut state, dropped, .. } = self;
         if dropped.is_some() {
             return (None, dropped);
@@ -213,7 +230,10 @@ impl Collected {
             // Some servers refuse the thoughts of an earlier answer.
             state.message.retain(|name, _| !REASONING_FIELDS.contains(&name.as_str()));
         }
-        let call = |at: &usize| state.calls.get(*at).cloned().unwrap_or_default();
+        let call = |kept: &Finished| {
+            let fields = state.calls.get(kept.at).cloned().unwrap_or_default();
+            CallState { id: kept.id.clone(), ..fields }
+        };
         state.calls = kept.iter().map(call).collect();
         if state.is_empty() {
             return (None, None);
@@ -232,8 +252,13 @@ impl Collected {
 
 /// Returns whether a field is state. An empty field says nothing, and a server that defines names in other letters could read it.
 fn is_kept(name: &str, value: &Value, defined: &[&str]) -> bool {
-    let is_defined = defined.iter().any(|defined| name.eq_ignore_ascii_case(defined));
+    let is_defined = defined.iter().any(|defined| letters(defined).eq(letters(name)));
     !value.is_null() && !is_defined && !name.trim().is_empty() && name.len() <= NAME_BYTES_MAX
+}
+
+/// Returns the letters of a name without the marks and the case that separate its words.
+fn letters(name: &str) -> impl Iterator<Item = char> {
+    name.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase)
 }
 
 /// Adds a piece of a field.
@@ -284,7 +309,9 @@ fn join(known: &mut Value, piece: &Value) -> bool {
             let index = element.get("index").filter(|index| index.is_u64());
             let is_same = |known: &&mut Value| {
                 let is_kind = known.get("type") == element.get("type");
-                index.is_some() && known.get("index") == index && is_kind
+                let id = |value: &Value| value.get("id").filter(|id| !id.is_null()).cloned();
+                let is_other_id = matches!((id(known), id(element)), (Some(one), Some(other)) if one != other);
+                index.is_some() && known.get("index") == index && is_kind && !is_other_id
             };
             match known.iter_mut().find(is_same) {
                 Some(known) => join(known, element),

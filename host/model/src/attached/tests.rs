@@ -1,6 +1,7 @@
 //! What a provider attached comes back unchanged, at its place, to it alone.
 
-use super::super::assembly::{Assembly, End};
+use super::super::assembly::Assembly;
+use super::super::end::End;
 use super::super::openai::RequestOptions;
 use super::super::streaming::PartialAnswer;
 use super::super::{Output, Part, PastCall, Prompt, anthropic, json as read, openai};
@@ -212,8 +213,25 @@ fn defined_fields_and_state_over_a_bound_never_come_back() {
         let answer = format!(r#"{{"choices":[{{"message":{{"content":"a",{fields}}}}}]}}"#);
         output(Kind::Openai, &[answer], false)
     };
-    for name in ["role", "name", "function_call", "tool_call_id", "Content", "refusal", "type", "id", "index", "prefix"]
-    {
+    for name in [
+        "role",
+        "name",
+        "function_call",
+        "tool_call_id",
+        "Content",
+        "refusal",
+        "type",
+        "id",
+        "index",
+        "prefix",
+        "toolCalls",
+        "functionCall",
+        "tool-calls",
+        "parameters",
+        "strict",
+        "description",
+        "toolChoice",
+    ] {
         assert_eq!(message_with(&format!(r#""{name}":{{"a":1}}"#)).attached, None, "{name}");
     }
     let deep = |depth: usize| format!(r#""state":{}1{}"#, "[".repeat(depth), "]".repeat(depth));

@@ -3,6 +3,7 @@
 //! Never decides between two readings that are both whole; they cannot be. See [`super::CallPieces`].
 
 use super::Piece;
+use super::tidy::{self, is_object};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
@@ -33,6 +34,8 @@ pub(super) struct Growing {
     /// True if that can be a part of another call.
     pub(super) is_shared: bool,
     pub(super) is_closed: bool,
+    /// True if it is a call only with arguments: without them, it announces the call before once more.
+    pub(super) is_announced_again: bool,
 }
 
 /// Joined pieces, with the place in their JSON.
@@ -136,7 +139,9 @@ impl Growing {
             return is_loose;
         }
         if self.is_whole() {
-            if !piece.arguments.trim().is_empty() {
+            let is_between = self.again.is_empty() || is_object(&self.again);
+            let is_repetition = is_between && self.is_whole_as(piece.arguments);
+            if !piece.arguments.trim().is_empty() && !is_repetition {
                 self.again.push_str(piece.arguments);
             }
             return is_loose;
@@ -180,7 +185,8 @@ impl Growing {
             return Some(self.again.clone());
         }
         let readings = [joined, self.grown.as_deref(), self.distinct.as_deref()];
-        readings.into_iter().flatten().find(|reading| is_object(reading)).map(str::to_owned)
+        let found = readings.into_iter().flatten().find(|reading| is_object(reading)).map(str::to_owned);
+        found.or_else(|| readings.into_iter().flatten().find_map(tidy::object))
     }
 
     /// Returns its arguments as they were sent; they are no object.
@@ -191,18 +197,23 @@ impl Growing {
 
     /// Returns whether what came behind its whole arguments only repeats them, or the last piece.
     pub(super) fn repeats(&self, whole: Option<&str>) -> bool {
-        let again = self.again.trim();
-        again.is_empty() || again == self.last.trim() || whole.is_some_and(|whole| are_equal(whole, again))
+        let (again, last) = (self.again.trim(), self.last.trim());
+        // The last piece may come again several times.
+        let is_last = !last.is_empty() && again.split(last).all(|rest| rest.trim().is_empty());
+        tidy::says_nothing(again) || is_last || whole.is_some_and(|whole| are_equal(whole, again))
     }
 
     /// Returns whether the server did not mark this call and another one as two.
-    pub(super) fn has_identity_of(&self, other: &Self) -> bool {
-        self.index == other.index && self.id == other.id && self.tool == other.tool
+    pub(super) fn may_be(&self, other: &Self) -> bool {
+        let is_index = self.index.is_none() || other.index.is_none() || self.index == other.index;
+        let is_id = self.id.is_empty() || other.id.is_empty() || self.has_id(&other.id);
+        is_index && is_id && self.tool == other.tool
     }
-}
 
-fn is_object(text: &str) -> bool {
-    text.trim_start().starts_with('{') && serde_json::from_str::<IgnoredAny>(text).is_ok()
+    /// Returns its id, if no piece had another one.
+    pub(super) fn only_id(&self) -> Option<String> {
+        (!self.id.is_empty() && self.aliases.is_empty()).then(|| self.id.clone())
+    }
 }
 
 /// Returns whether a text is the beginning of an object, or a whole one.

@@ -10,14 +10,14 @@ fn finish(pieces: &[Sent], begins: bool) -> Result<Vec<(String, String)>, Fault>
         calls.add(Piece { index, id, tool, arguments, begins })?;
     }
     let calls = calls.finish()?;
-    Ok(calls.into_iter().map(|(_, call)| (call.tool, call.arguments)).collect())
+    Ok(calls.into_iter().map(|Finished { call, .. }| (call.tool, call.arguments)).collect())
 }
 
 const A: &str = r#"{"path":"a.txt"}"#;
 const B: &str = r#"{"path":"b.txt"}"#;
 
 /// The forms of two calls of `w`, for a.txt and b.txt, in pieces.
-const TWO_FILES: [(&str, &[Sent]); 19] = [
+const TWO_FILES: [(&str, &[Sent]); 23] = [
     ("as specified", &[(Some(0), "c0", "w", ""), (Some(1), "c1", "w", ""), (Some(1), "", "", B), (Some(0), "", "", A)]),
     ("one index, no id", &[(Some(0), "", "w", A), (Some(0), "", "w", B)]),
     ("one index, two ids", &[(Some(0), "c0", "w", A), (Some(0), "c1", "w", B)]),
@@ -113,6 +113,29 @@ const TWO_FILES: [(&str, &[Sent]); 19] = [
             (Some(0), "c1", "", r#""b.txt"}"#),
         ],
     ),
+    (
+        "one index, empty ids, arguments behind the names",
+        &[
+            (Some(0), "", "w", ""),
+            (Some(0), "", "", r#"{"path":"#),
+            (Some(0), "", "", r#""a.txt"}"#),
+            (Some(0), "", "w", ""),
+            (Some(0), "", "", r#"{"path":"#),
+            (Some(0), "", "", r#""b.txt"}"#),
+        ],
+    ),
+    (
+        "no marks, arguments behind the names",
+        &[
+            (None, "", "w", ""),
+            (None, "", "", r#"{"path":"#),
+            (None, "", "", r#""a.txt"}"#),
+            (None, "", "w", ""),
+            (None, "", "", B),
+        ],
+    ),
+    ("a repeated piece, once without its id", &[(Some(0), "c", "w", A), (Some(0), "", "w", B), (Some(0), "c", "w", B)]),
+    ("a repeated call, once without its index", &[(Some(0), "", "w", A), (None, "", "w", B), (Some(0), "", "w", B)]),
     ("empty pieces", &[(None, "", "", ""), (Some(0), "c0", "w", A), (Some(0), "", "", ""), (Some(1), "c1", "w", B)]),
 ];
 
@@ -150,6 +173,32 @@ fn pieces_of_one_call_are_joined_and_repetitions_left_out() {
         ),
         ("the same call twice", &[(None, "", "w", A), (None, "", "w", A)], A),
         ("the same id twice", &[(Some(0), "c", "w", A), (Some(0), "c", "w", A)], A),
+        ("the same chunk three times", &[(Some(0), "c", "w", A), (Some(0), "c", "w", A), (Some(0), "c", "w", A)], A),
+        (
+            "the last piece three times",
+            &[
+                (Some(0), "c", "w", r#"{"path":"#),
+                (Some(0), "c", "", r#""a.txt"}"#),
+                (Some(0), "c", "", r#""a.txt"}"#),
+                (Some(0), "c", "", r#""a.txt"}"#),
+            ],
+            A,
+        ),
+        ("announced again behind its arguments", &[(Some(0), "", "w", A), (Some(0), "", "w", "")], A),
+        ("a further end", &[(Some(0), "c", "w", A), (Some(0), "", "", "}")], A),
+        ("a mark of a template", &[(Some(0), "c", "w", A), (Some(0), "", "", "<|eot_id|>")], A),
+        (
+            "a mark in the last piece",
+            &[(Some(0), "c", "w", "{\"path\":"), (Some(0), "", "", "\"a.txt\"}}<|eom_id|>")],
+            A,
+        ),
+        ("JSON in JSON", &[(Some(0), "c", "w", "\"{\\\"path\\\":"), (Some(0), "", "", "\\\"a.txt\\\"}\"")], A),
+        (
+            "a fence",
+            &[(Some(0), "c", "w", "```json\n{\"path\":"), (Some(0), "", "", "\"a.txt\"}"), (Some(0), "", "", "\n```")],
+            A,
+        ),
+        ("names with marks", &[(Some(0), "c", "functions.w", A), (Some(0), "c", " w<|channel|>commentary", A)], A),
         ("announced twice", &[(Some(0), "c", "w", ""), (Some(0), "c", "w", ""), (Some(0), "", "", A)], A),
         ("the model's own broken text", &[(Some(0), "c", "w", "{\"a\":"), (Some(0), "", "", "'x'}")], "{\"a\":'x'}"),
     ] {
@@ -198,7 +247,55 @@ fn a_closed_call_gets_no_later_piece() {
     calls.add(start("r")).expect("another call");
     calls.add(part(A)).expect("its arguments");
     calls.close(Some(0));
-    let calls: Vec<_> =
-        calls.finish().expect("two calls").into_iter().map(|(_, call)| (call.tool, call.arguments)).collect();
+    let calls: Vec<_> = calls
+        .finish()
+        .expect("two calls")
+        .into_iter()
+        .map(|Finished { call, .. }| (call.tool, call.arguments))
+        .collect();
     assert_eq!(calls, [("w".to_owned(), "{}".to_owned()), ("r".to_owned(), A.to_owned())]);
+}
+
+#[test]
+fn a_name_in_pieces_is_joined_only_to_an_offered_one() {
+    let sent = |tools: &[&str], names: &[&str]| {
+        let mut calls = CallPieces::default();
+        calls.offer(tools.iter().copied());
+        for tool in names {
+            calls.add(Piece { index: Some(0), tool, ..Piece::default() })?;
+        }
+        calls.add(Piece { index: Some(0), arguments: A, ..Piece::default() })?;
+        let calls = calls.finish()?;
+        Ok::<_, Fault>(calls.into_iter().map(|Finished { call, .. }| (call.tool, call.arguments)).collect::<Vec<_>>())
+    };
+    for names in [&["write_", "file"][..], &["wri", "te_", "file"]] {
+        let joined = vec![("write_file".to_owned(), A.to_owned())];
+        assert_eq!(sent(&["write_file", "read_file"], names), Ok(joined), "{names:?}");
+    }
+    for (tools, names) in [
+        (&["write_file", "write_"][..], ["write_", "file"]),
+        (&["write_file", "file"], ["write_", "file"]),
+        (&["read_file"], ["write_", "file"]),
+    ] {
+        assert_eq!(sent(tools, &names), Err(Fault::UnclearCalls), "{tools:?}");
+    }
+}
+
+#[test]
+fn an_id_is_known_only_if_no_piece_has_another() {
+    let ids = |pieces: &[(Option<u64>, &str, &str)]| {
+        let mut calls = CallPieces::default();
+        for &(index, id, arguments) in pieces {
+            calls.add(Piece { index, id, tool: "w", arguments, begins: false }).expect("a piece");
+        }
+        calls.finish().expect("calls").into_iter().map(|call| call.id).collect::<Vec<_>>()
+    };
+    let known = |id: &str| Some(id.to_owned());
+    assert_eq!(ids(&[(Some(0), "a", A), (Some(1), "b", B)]), [known("a"), known("b")]);
+    assert_eq!(ids(&[(Some(0), "r1", "{\"path\":"), (Some(0), "r2", "\"a.txt\"}")]), [None]);
+    assert_eq!(ids(&[(None, "", A)]), [None]);
+    let long = "s".repeat(ID_BYTES_MAX);
+    assert_eq!(ids(&[(None, &long, A)]), [known(&long)]);
+    let mut calls = CallPieces::default();
+    assert_eq!(calls.add(Piece { id: &(long + "s"), ..Piece::default() }), Err(Fault::TooLarge));
 }
