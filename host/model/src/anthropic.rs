@@ -4,14 +4,15 @@
 
 use super::assembly::Assembly;
 use super::attached::collected::Place;
-use super::attached::{self, Block};
+use super::attached::sent_back::SentBack;
+use super::attached::{self, Block, State};
 use super::call_pieces::Piece;
 use super::call_pieces::sent::SentCall;
 use super::end::End;
 use super::fault::Fault;
 use super::image::Image;
 use super::openai::{RequestOptions, Step};
-use super::render::{self, AttachedAt, Message, Said};
+use super::render::{self, Message, Said};
 use super::{PastCall, Prompt, token_counts};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::seam::socket::Purpose;
@@ -32,11 +33,12 @@ pub fn request(prompt: &Prompt, model: &str, options: RequestOptions) -> Value {
 pub fn request_to(prompt: &Prompt, model: &str, options: RequestOptions, endpoint: Option<Digest>) -> Value {
     let RequestOptions { streams, takes_images, output_tokens_max, .. } = options;
     let rendered = render::messages(prompt, takes_images);
+    let mut back = SentBack::read(&rendered, endpoint, options.rules());
     // The prompt of a summary is sent once, and a place in the cache has its price.
     let is_repeated = prompt.purpose != Purpose::Compact;
     let mut messages: Vec<Value> = Vec::new();
     for (at, message) in rendered.messages.into_iter().enumerate() {
-        let (role, mut content) = blocks(message, endpoint);
+        let (role, mut content) = blocks(message, at, &mut back);
         for end in rendered.ends.iter().filter(|end| is_repeated && end.message == at) {
             match role {
                 // A block of the provider takes no mark, and the end of a message of the model is always behind all of it.
@@ -71,7 +73,7 @@ pub fn request_to(prompt: &Prompt, model: &str, options: RequestOptions, endpoin
 }
 
 /// Returns the role and the content of a message.
-fn blocks(message: Message<'_>, endpoint: Option<Digest>) -> (&'static str, Vec<Value>) {
+fn blocks(message: Message<'_>, at: usize, back: &mut SentBack) -> (&'static str, Vec<Value>) {
     match message {
         Message::User(said) => {
             let block = |said: &Said<'_>| match said {
@@ -83,20 +85,25 @@ fn blocks(message: Message<'_>, endpoint: Option<Digest>) -> (&'static str, Vec<
             };
             ("user", said.iter().map(block).collect())
         }
-        Message::Assistant { text, calls, attached } => ("assistant", answer(&text, &calls, &attached, endpoint)),
+        Message::Assistant { text, calls, .. } => {
+            let state = back.take(at, calls.len());
+            ("assistant", answer(&text, &calls, state, back))
+        }
         Message::Results(results) => {
-            let result = |result: &render::CallResult<'_>| json!({ "type": "tool_result", "tool_use_id": result.call_id, "content": result.text, "is_error": !result.ok });
+            let id = |call_id: &str| back.id(call_id).unwrap_or(call_id).to_owned();
+            let result = |result: &render::CallResult<'_>| json!({ "type": "tool_result", "tool_use_id": id(result.call_id), "content": result.text, "is_error": !result.ok });
             ("user", results.iter().map(result).collect())
         }
     }
 }
 
 /// Returns the blocks of a message of the model: words, calls, and the blocks that its provider attached, each at its place.
-fn answer(text: &str, calls: &[&PastCall], attached: &[AttachedAt<'_>], endpoint: Option<Digest>) -> Vec<Value> {
-    let (_, mut states) = attached::fields(attached, endpoint, calls.len());
+fn answer(text: &str, calls: &[&PastCall], state: State, back: &SentBack) -> Vec<Value> {
+    let State { calls: mut states, blocks, .. } = state;
     let mut call = |at: usize| {
         let PastCall { call_id, tool, .. } = calls[at];
-        let mut block = json!({ "type": "tool_use", "id": call_id, "name": render::tool_name(tool), "input": render::arguments(calls[at]) });
+        let id = back.id(call_id).unwrap_or(call_id);
+        let mut block = json!({ "type": "tool_use", "id": id, "name": render::tool_name(tool), "input": render::arguments(calls[at]) });
         attached::add_fields(&mut block, std::mem::take(&mut states[at].beside));
         block
     };
@@ -109,7 +116,7 @@ fn answer(text: &str, calls: &[&PastCall], attached: &[AttachedAt<'_>], endpoint
             said = upto;
         }
     };
-    for Block { words, calls: before, block } in attached::blocks(attached, endpoint) {
+    for Block { words, calls: before, block, .. } in blocks {
         say(&mut content, words);
         let before = before.clamp(called, calls.len());
         content.extend((called..before).map(&mut call));
@@ -160,7 +167,7 @@ pub fn event(event: &Value, assembly: &mut Assembly<'_>) -> Result<Step, Fault> 
         "message_start" => count(&event["message"]["usage"], assembly),
         "content_block_start" => take(index, &event["content_block"], assembly)?,
         "content_block_delta" => take_delta(index, &event["delta"], assembly)?,
-        "content_block_stop" => assembly.close_call(index),
+        "content_block_stop" => assembly.close(index),
         "message_delta" => {
             count(&event["usage"], assembly);
             if let Some(end) = End::read(&event["delta"]["stop_reason"]) {
@@ -182,6 +189,7 @@ fn take(index: Option<u64>, block: &Value, assembly: &mut Assembly<'_>) -> Resul
     match block["type"].as_str() {
         Some("text") => assembly.words(block["text"].as_str().unwrap_or_default())?,
         Some("tool_use") => {
+            assembly.begin_call(index);
             let at = assembly.call(SentCall::read(block, block).piece(index, true))?;
             assembly.attach_to_call(at, Place::Block, block);
         }
@@ -201,6 +209,10 @@ fn take_delta(index: Option<u64>, delta: &Value, assembly: &mut Assembly<'_>) ->
         Some("text_delta") => assembly.words(delta["text"].as_str().unwrap_or_default()),
         Some("input_json_delta") => {
             let arguments = delta["partial_json"].as_str().unwrap_or_default();
+            // A call that the server itself makes is a block.
+            if assembly.attach_input(index, arguments) {
+                return Ok(());
+            }
             assembly.call(Piece { index, arguments, ..Piece::default() }).map(drop)
         }
         Some("citations_delta") | None => Ok(()),
@@ -244,6 +256,9 @@ mod tests {
         short_ids: false,
         takes_images: true,
         limit_field: "max_tokens",
+        empty_content: false,
+        thoughts: None,
+        state: None,
         system_role: None,
         output_tokens_max: OUTPUT_TOKENS_MAX,
     };

@@ -8,6 +8,7 @@ use super::attached::{Attached, endpoint_digest};
 use super::call_pieces::{self, CALLS_MAX, CallPieces, Finished, Piece};
 use super::end::End;
 use super::fault::Fault;
+use super::growing_text::{Effect, GrowingText};
 use super::reasoning::Reasoning;
 use super::spec::Spec;
 use super::streaming::PartialAnswer;
@@ -47,6 +48,9 @@ pub struct Assembly<'a> {
     /// The endpoint to which its state is bound, with its name.
     endpoint: Option<(Digest, String)>,
     text: String,
+    /// The pieces of the words of a message, and those of its thoughts.
+    word_pieces: GrowingText,
+    thought_pieces: GrowingText,
     thoughts: Thoughts,
     reasoning: Reasoning,
     calls: CallPieces,
@@ -69,6 +73,8 @@ impl<'a> Assembly<'a> {
             draft,
             endpoint: None,
             text: String::new(),
+            word_pieces: GrowingText::default(),
+            thought_pieces: GrowingText::default(),
             thoughts: Thoughts::default(),
             reasoning: Reasoning::default(),
             calls: CallPieces::default(),
@@ -122,6 +128,23 @@ impl<'a> Assembly<'a> {
         Ok(())
     }
 
+    /// Adds a piece of the words of a message, which may repeat those before.
+    ///
+    /// # Errors
+    /// [`Fault::TooLarge`].
+    pub fn piece_of_words(&mut self, piece: &str) -> Result<(), Fault> {
+        match self.word_pieces.push(piece) {
+            Effect::Nothing => Ok(()),
+            Effect::More(more) => self.words(more),
+            Effect::Instead(text) => {
+                self.text.clear();
+                self.thoughts = Thoughts::default();
+                self.draft.begin();
+                self.words(&text)
+            }
+        }
+    }
+
     fn said(&mut self, said: &Said) {
         match said {
             Said::Words(words) => {
@@ -136,6 +159,18 @@ impl<'a> Assembly<'a> {
     pub fn thought(&mut self, thought: &str) {
         self.received += thought.len();
         self.reasoning.push(thought);
+    }
+
+    /// Adds a piece of the thoughts of a message, which may repeat those before.
+    pub fn piece_of_thought(&mut self, piece: &str) {
+        match self.thought_pieces.push(piece) {
+            Effect::Nothing => {}
+            Effect::More(more) => self.thought(more),
+            Effect::Instead(text) => {
+                self.reasoning = Reasoning::default();
+                self.thought(&text);
+            }
+        }
     }
 
     /// Separates the next thoughts from those before.
@@ -160,9 +195,15 @@ impl<'a> Assembly<'a> {
         Ok(at)
     }
 
-    /// Ends the newest call with this index.
-    pub fn close_call(&mut self, index: Option<u64>) {
+    /// Ends the newest call and the blocks with this index.
+    pub fn close(&mut self, index: Option<u64>) {
         self.calls.close(index);
+        self.state.close_blocks(index);
+    }
+
+    /// Begins a call at this index, where blocks end.
+    pub fn begin_call(&mut self, index: Option<u64>) {
+        self.state.close_blocks(index);
     }
 
     /// Adds the fields of a message that the API does not define.
@@ -185,6 +226,24 @@ impl<'a> Assembly<'a> {
     /// Adds a piece of such a block.
     pub fn attach_to_block(&mut self, index: Option<u64>, fields: &Map<String, Value>) {
         self.state.block_piece(index, fields);
+    }
+
+    /// Adds a piece of the input of such a block. Returns whether there is an open one with this index.
+    pub fn attach_input(&mut self, index: Option<u64>, piece: &str) -> bool {
+        self.state.block_input(index, piece)
+    }
+
+    /// Adds a part of the content of a message of Chat Completions, with its words.
+    ///
+    /// # Errors
+    /// [`Fault::TooLarge`].
+    pub fn part(&mut self, part: &Value, words: &str, is_whole: bool) -> Result<(), Fault> {
+        let before = self.text.len();
+        self.words(words)?;
+        if let Some(fields) = part.as_object() {
+            self.state.part(before..self.text.len(), fields, is_whole);
+        }
+        Ok(())
     }
 
     /// Returns whether it has such a block with this index.

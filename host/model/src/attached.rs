@@ -3,8 +3,8 @@
 //! Never reads the state, and never gives it to another endpoint than the one that attached it. See [`collected`] for its bounds.
 
 pub mod collected;
+pub mod sent_back;
 
-use super::render::AttachedAt;
 use super::spec::{Kind, Spec};
 use ironclaw_contract::canonical::Digest;
 use serde::{Deserialize, Serialize};
@@ -62,6 +62,14 @@ pub struct Block {
     /// Calls in front of it.
     pub calls: usize,
     pub block: Value,
+    /// Bytes of the words that the block marks, which are words of the output.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub length: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+const fn is_zero(length: &usize) -> bool {
+    *length == 0
 }
 
 impl State {
@@ -79,33 +87,6 @@ impl Attached {
         }
         serde_json::from_str(&self.state).ok()
     }
-}
-
-/// Returns the fields of a message and of its calls in a request to this endpoint.
-pub fn fields(
-    attached: &[AttachedAt<'_>],
-    endpoint: Option<Digest>,
-    calls: usize,
-) -> (Map<String, Value>, Vec<CallState>) {
-    let (mut message, mut of_calls) = (Map::new(), vec![CallState::default(); calls]);
-    for AttachedAt { attached, calls, .. } in attached {
-        let Some(state) = attached.state_for(endpoint) else { continue };
-        message.extend(state.message);
-        for (place, call) in of_calls.iter_mut().skip(*calls).zip(state.calls) {
-            *place = call;
-        }
-    }
-    (message, of_calls)
-}
-
-/// Returns the blocks of a message in a request to this endpoint, with their places in the message.
-pub fn blocks(attached: &[AttachedAt<'_>], endpoint: Option<Digest>) -> Vec<Block> {
-    let moved = |AttachedAt { attached, words, calls }: &AttachedAt<'_>| {
-        let blocks = attached.state_for(endpoint).map(|state| state.blocks).unwrap_or_default();
-        let (words, calls) = (*words, *calls);
-        blocks.into_iter().map(move |block| Block { words: block.words + words, calls: block.calls + calls, ..block })
-    };
-    attached.iter().flat_map(moved).collect()
 }
 
 /// Adds fields to an object; a field that it has stays.

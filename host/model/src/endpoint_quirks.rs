@@ -6,7 +6,7 @@
 use super::error_body::Complaint;
 use super::openai::RequestOptions;
 use super::profile;
-use super::quirks::{CallIds, LimitField, Quirk, StreamUsage, Values};
+use super::quirks::{CallContent, CallIds, LimitField, Quirk, StateSent, StreamUsage, ThoughtsSent, Values};
 use super::spec::{Kind, Spec};
 use ironclaw_contract::words;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -196,13 +196,28 @@ impl EndpointQuirks {
                 };
                 turned.limit_field = turned.limit_field.or(Some(other));
             }
-            Some(Complaint::Usage | Complaint::LimitField | Complaint::LimitSize) | None => {}
+            Some(Complaint::Thoughts) if self.set.thoughts.is_none() => {
+                turned.thoughts = turned.thoughts.or(Some(ThoughtsSent::Omit));
+            }
+            Some(Complaint::ThoughtsMissing) if self.set.thoughts.is_none() => {
+                turned.thoughts = turned.thoughts.or(Some(ThoughtsSent::All));
+            }
+            Some(Complaint::State) if self.set.state.is_none() => {
+                turned.state = turned.state.or(Some(StateSent::Omit));
+            }
+            Some(Complaint::NullContent) if self.set.call_content.is_none() => {
+                turned.call_content = turned.call_content.or(Some(CallContent::Empty));
+            }
+            Some(Complaint::EmptyContent) if self.set.call_content.is_none() => {
+                turned.call_content = turned.call_content.or(Some(CallContent::Null));
+            }
+            Some(_) | None => {}
         }
     }
 
     /// Learns from an answer to a request with these values in place of refused ones. A server that accepts a value that it seemed to
-    /// refuse contradicts what was seen once.
-    pub fn answered(&self, turned: &Values) {
+    /// refuse contradicts what was seen once, if the request had a place for it.
+    pub fn answered(&self, turned: &Values, has_place: impl Fn(Quirk) -> bool) {
         let (used, now) = (self.values(), now_ms());
         for quirk in Quirk::every(self.kind).filter(|quirk| quirk.is_learned() && self.is_unknown(*quirk)) {
             if quirk == Quirk::StreamUsage && !self.streams {
@@ -218,7 +233,9 @@ impl EndpointQuirks {
                 }
                 (Some(value), Some(_)) if Some(value) == default => seen.put(quirk, None),
                 (Some(value), _) => seen.put(quirk, Some(Observation { quirk, value, answers: 1, at: now })),
-                (None, Some(before)) if used.get(quirk) != Some(before.value) => seen.put(quirk, None),
+                (None, Some(before)) if used.get(quirk) != Some(before.value) && has_place(quirk) => {
+                    seen.put(quirk, None);
+                }
                 (None, Some(_) | None) => {}
             }
         }
@@ -232,6 +249,9 @@ impl EndpointQuirks {
             takes_images: spec.takes_images,
             asks_usage: values.stream_usage != Some(StreamUsage::Omit),
             short_ids: values.call_ids == Some(CallIds::Nine),
+            empty_content: values.call_content == Some(CallContent::Empty),
+            thoughts: values.thoughts,
+            state: values.state,
             limit_field: values.limit_field.unwrap_or(LimitField::MaxTokens).name(),
             system_role: values.system_role,
             output_tokens_max,
@@ -261,7 +281,7 @@ mod tests {
         let quirk = if complaint == Complaint::Usage { Quirk::StreamUsage } else { Quirk::LimitField };
         for tries in 1..=2 {
             if turned.or(quirks.values()).get(quirk) != Some(refused) {
-                quirks.answered(&turned);
+                quirks.answered(&turned, |_| true);
                 return tries;
             }
             quirks.turn(Some(complaint), &mut turned);
@@ -297,7 +317,7 @@ mod tests {
     fn an_answer_that_contradicts_forgets_the_first() {
         let quirks = quirks(None, &[]);
         assert_eq!(ask(&quirks, Complaint::LimitField, "max_tokens"), 2);
-        quirks.answered(&Values::default());
+        quirks.answered(&Values::default(), |_| true);
         assert_eq!(quirks.take_changes(), [Change { quirk: Quirk::LimitField, observed: None }]);
         assert_eq!(ask(&quirks, Complaint::LimitField, "max_tokens"), 2);
         assert_eq!(source(&quirks, Quirk::LimitField).1, Source::Default);

@@ -29,6 +29,16 @@ pub enum Complaint {
     LimitField,
     /// The limit on the output is too large for the model.
     LimitSize,
+    /// The server does not take the thoughts that it attached itself.
+    Thoughts,
+    /// The server needs the thoughts of earlier turns.
+    ThoughtsMissing,
+    /// The server does not take another field that it attached itself.
+    State,
+    /// The server needs a text beside calls.
+    NullContent,
+    /// The server does not take an empty text beside calls.
+    EmptyContent,
 }
 
 /// The body of an error: words to recognise, and words to show.

@@ -16,6 +16,7 @@ pub mod backoff;
 mod bad_call;
 mod breaker;
 mod call_pieces;
+mod complaints;
 pub mod context_size;
 mod end;
 pub mod endpoint;
@@ -23,6 +24,7 @@ pub mod endpoint_quirks;
 mod error_body;
 pub mod fault;
 pub mod fetch;
+mod growing_text;
 mod http;
 pub use http::client_for;
 pub mod image;
@@ -389,6 +391,9 @@ pub fn requests(prompt: &Prompt) -> [serde_json::Value; 2] {
         short_ids: false,
         takes_images: true,
         limit_field: "max_tokens",
+        empty_content: false,
+        thoughts: None,
+        state: None,
         system_role: None,
         output_tokens_max: 1024,
     };

@@ -5,8 +5,9 @@
 mod answer;
 pub use answer::{Step, event, is_last, repeated, whole};
 
-use super::attached::{self, CallState};
-use super::quirks::SystemRole;
+use super::attached::sent_back::{Rules, SentBack};
+use super::attached::{self, Block, CallState, State};
+use super::quirks::{StateSent, SystemRole, ThoughtsSent};
 use super::render::{self, Message, Said};
 use super::{PastCall, Prompt};
 use ironclaw_contract::canonical::Digest;
@@ -31,10 +32,23 @@ pub struct RequestOptions {
     pub takes_images: bool,
     /// Name of the field that limits the output.
     pub limit_field: &'static str,
+    /// Flag: a message with calls and without words has an empty text, and not `null`.
+    pub empty_content: bool,
+    /// The plain thoughts that are sent back; those of the turn if absent.
+    pub thoughts: Option<ThoughtsSent>,
+    /// The other state that is sent back; all of it if absent.
+    pub state: Option<StateSent>,
     /// Role of the system text; `system` if absent.
     pub system_role: Option<SystemRole>,
     /// Most tokens of the output.
     pub output_tokens_max: u32,
+}
+
+impl RequestOptions {
+    /// Returns the rules for the state that is sent back.
+    pub const fn rules(self) -> Rules {
+        Rules { thoughts: self.thoughts, state: self.state, short_ids: self.short_ids }
+    }
 }
 
 /// Returns the body of a request as JSON.
@@ -116,7 +130,9 @@ fn sent(prompt: &Prompt, options: RequestOptions, endpoint: Option<Digest>) -> V
     if !prompt.system.is_empty() {
         messages.push(Sent::new(role.name(), Content::Text(prompt.system.as_str().into())));
     }
-    for message in render::messages(prompt, options.takes_images).messages {
+    let rendered = render::messages(prompt, options.takes_images);
+    let mut back = SentBack::read(&rendered, endpoint, options.rules());
+    for (at, message) in rendered.messages.into_iter().enumerate() {
         match message {
             Message::User(mut said) => {
                 // Two messages of a role in a row are refused by servers that need `user` for the system text.
@@ -126,12 +142,16 @@ fn sent(prompt: &Prompt, options: RequestOptions, endpoint: Option<Digest>) -> V
                 }
                 messages.push(Sent::new("user", content(said)));
             }
-            Message::Assistant { text, calls, attached } => {
-                let (fields, states) = attached::fields(&attached, endpoint, calls.len());
-                let tool_calls =
-                    calls.into_iter().zip(states).map(|(call, state)| sent_call(call, state, options)).collect();
-                let content = if text.is_empty() { Content::Nothing } else { Content::Text(text.into()) };
-                messages.push(Sent { tool_calls, attached: fields, ..Sent::new("assistant", content) });
+            Message::Assistant { text, calls, .. } => {
+                let State { message, calls: states, blocks } = back.take(at, calls.len());
+                let content = match said_by_model(text, blocks) {
+                    Content::Nothing if options.empty_content => Content::Text("".into()),
+                    content => content,
+                };
+                let sent =
+                    |(call, state): (&PastCall, CallState)| sent_call(call, id(&call.call_id, &back, options), state);
+                let tool_calls = calls.into_iter().zip(states).map(sent).collect();
+                messages.push(Sent { tool_calls, attached: message, ..Sent::new("assistant", content) });
             }
             Message::Results(results) => messages.extend(results.into_iter().map(|result| {
                 // The API has no other way to mark a failed call.
@@ -139,7 +159,7 @@ fn sent(prompt: &Prompt, options: RequestOptions, endpoint: Option<Digest>) -> V
                     true => result.text.into(),
                     false => format!("[This call failed.]\n{}", result.text).into(),
                 };
-                let tool_call_id = Some(id(result.call_id, options));
+                let tool_call_id = Some(id(result.call_id, &back, options));
                 Sent { tool_call_id, ..Sent::new("tool", Content::Text(text)) }
             })),
         }
@@ -147,13 +167,39 @@ fn sent(prompt: &Prompt, options: RequestOptions, endpoint: Option<Digest>) -> V
     messages
 }
 
-fn sent_call(call: &PastCall, state: CallState, options: RequestOptions) -> Value {
+fn sent_call(call: &PastCall, id: String, state: CallState) -> Value {
     let (name, arguments) = (render::tool_name(&call.tool), render::arguments(call).to_string());
     let mut function = json!({ "name": name, "arguments": arguments });
     attached::add_fields(&mut function, state.inside);
-    let mut sent = json!({ "id": id(&call.call_id, options), "type": "function", "function": function });
+    let mut sent = json!({ "id": id, "type": "function", "function": function });
     attached::add_fields(&mut sent, state.beside);
     sent
+}
+
+/// Returns what a message of the model says: one text, or a list of texts and of the parts that its provider attached.
+fn said_by_model(text: String, blocks: Vec<Block>) -> Content<'static> {
+    if blocks.is_empty() {
+        return if text.is_empty() { Content::Nothing } else { Content::Text(text.into()) };
+    }
+    let (mut parts, mut said) = (Vec::new(), 0);
+    let mut say = |parts: &mut Vec<Value>, upto: usize, marks: Map<String, Value>| {
+        let upto = text.floor_char_boundary(upto).max(said);
+        if said < upto {
+            let mut part = json!({ "type": "text", "text": &text[said..upto] });
+            attached::add_fields(&mut part, marks);
+            parts.push(part);
+        }
+        said = upto;
+    };
+    for Block { words, block, length, .. } in blocks {
+        say(&mut parts, words, Map::new());
+        match block {
+            Value::Object(marks) if length > 0 => say(&mut parts, words + length, marks),
+            block => parts.push(block),
+        }
+    }
+    say(&mut parts, text.len(), Map::new());
+    Content::List(parts)
 }
 
 /// Returns what a message of a person says: one text, or a list of texts and images if it has an image.
@@ -189,8 +235,11 @@ fn content(said: Vec<Said<'_>>) -> Content<'_> {
     Content::List(blocks)
 }
 
-/// Returns the recorded id, or its last characters, which are random, for servers with short ids.
-fn id(call_id: &str, options: RequestOptions) -> String {
+/// Returns the id of the provider, else the recorded id, or its last characters, which are random, for servers with short ids.
+fn id(call_id: &str, back: &SentBack, options: RequestOptions) -> String {
+    if let Some(id) = back.id(call_id) {
+        return id.to_owned();
+    }
     if !options.short_ids {
         return call_id.to_owned();
     }
@@ -212,6 +261,9 @@ mod tests {
         short_ids: false,
         takes_images: true,
         limit_field: "max_tokens",
+        empty_content: false,
+        thoughts: None,
+        state: None,
         system_role: None,
         output_tokens_max: 99,
     };

@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn manual_lists_every_profile() {
-        let mut now = "\n| profile | address | limit of an output | usage of a stream | ids of calls | key | context stated in |\n|---|---|---|---|---|---|---|\n".to_owned();
+        let mut now = "\n| profile | address | limit of an output | usage of a stream | ids of calls | key | thoughts sent back | context stated in |\n|---|---|---|---|---|---|---|---|\n".to_owned();
         for profile in all() {
             let Profile { name, kind, base_url, hosts, quirks, context, .. } = profile;
             let address = base_url.clone().unwrap_or_else(|| format!("https://….{}", hosts.join(", https://….")));
@@ -172,7 +172,9 @@ mod tests {
                 (true, None) if quirk.is_learned() => "learned".to_owned(),
                 (true, None) => format!("`{}`", Values::default_of(*kind).get(quirk).expect("a default")),
             };
-            let cells = [Quirk::LimitField, Quirk::StreamUsage, Quirk::CallIds, Quirk::KeyHeader].map(cell).join(" | ");
+            let cells = [Quirk::LimitField, Quirk::StreamUsage, Quirk::CallIds, Quirk::KeyHeader, Quirk::Thoughts]
+                .map(cell)
+                .join(" | ");
             let stated: Vec<String> = context.iter().map(|place| format!("`{}`", place.path)).collect();
             now += &format!("| `{name}` | `{address}` | {cells} | {} |\n", stated.join(", "));
         }

@@ -20,6 +20,12 @@ words! {
         SystemRole = "system_role",
         /// The header with the key.
         KeyHeader = "key_header",
+        /// The plain thoughts of earlier outputs in a request.
+        Thoughts = "thoughts",
+        /// The other state of earlier outputs in a request.
+        State = "state",
+        /// The content of a message of the model with calls and without words.
+        CallContent = "call_content",
     }
 
     /// The field of a request that limits the output.
@@ -57,15 +63,36 @@ words! {
         XApiKey = "x-api-key",
         ApiKey = "api-key",
     }
+
+    /// The plain thoughts of earlier outputs in a request.
+    pub enum ThoughtsSent {
+        /// Those of the turn: since the last message of a person.
+        Turn = "turn",
+        All = "all",
+        Omit = "omit",
+    }
+
+    /// The other state of earlier outputs in a request.
+    pub enum StateSent {
+        Send = "send",
+        Omit = "omit",
+    }
+
+    /// The content of a message of the model with calls and without words.
+    pub enum CallContent {
+        Null = "null",
+        /// An empty text.
+        Empty = "empty",
+    }
 }
 
 macro_rules! values {
-    ($($field:ident: $quirk:ident),+) => {
+    ($($field:ident: $quirk:ident = $values:ident),+) => {
         /// The values of some quirks.
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
         #[serde(default, deny_unknown_fields)]
         pub struct Values {
-            $(pub $field: Option<$quirk>,)+
+            $(pub $field: Option<$values>,)+
         }
 
         impl Values {
@@ -77,7 +104,7 @@ macro_rules! values {
             /// Returns the value of a quirk.
             pub fn get(&self, quirk: Quirk) -> Option<&'static str> {
                 match quirk {
-                    $(Quirk::$quirk => self.$field.map($quirk::name),)+
+                    $(Quirk::$quirk => self.$field.map($values::name),)+
                 }
             }
 
@@ -93,7 +120,7 @@ macro_rules! values {
             /// Returns the names of its values.
             pub fn values(self) -> Vec<&'static str> {
                 match self {
-                    $(Quirk::$quirk => $quirk::ALL.map($quirk::name).to_vec(),)+
+                    $(Quirk::$quirk => $values::ALL.map($values::name).to_vec(),)+
                 }
             }
         }
@@ -101,7 +128,9 @@ macro_rules! values {
 }
 
 values! {
-    limit_field: LimitField, stream_usage: StreamUsage, call_ids: CallIds, system_role: SystemRole, key_header: KeyHeader
+    limit_field: LimitField = LimitField, stream_usage: StreamUsage = StreamUsage, call_ids: CallIds = CallIds,
+    system_role: SystemRole = SystemRole, key_header: KeyHeader = KeyHeader, thoughts: Thoughts = ThoughtsSent,
+    state: State = StateSent, call_content: CallContent = CallContent
 }
 
 /// The reason why quirks with their values are refused.
@@ -152,6 +181,9 @@ impl Values {
                 Kind::Anthropic => KeyHeader::XApiKey,
                 Kind::Openai | Kind::Scripted => KeyHeader::Bearer,
             }),
+            thoughts: Some(ThoughtsSent::Turn),
+            state: Some(StateSent::Send),
+            call_content: Some(CallContent::Null),
         }
     }
 }
@@ -174,7 +206,9 @@ impl Quirk {
     pub const fn applies(self, kind: Kind) -> bool {
         match (self, kind) {
             (_, Kind::Scripted) => false,
-            (Self::KeyHeader, Kind::Openai | Kind::Anthropic) | (_, Kind::Openai) => true,
+            (Self::KeyHeader | Self::Thoughts | Self::State, Kind::Openai | Kind::Anthropic) | (_, Kind::Openai) => {
+                true
+            }
             (_, Kind::Anthropic) => false,
         }
     }
@@ -183,7 +217,7 @@ impl Quirk {
     /// server.
     pub const fn is_learned(self) -> bool {
         match self {
-            Self::LimitField | Self::StreamUsage => true,
+            Self::LimitField | Self::StreamUsage | Self::Thoughts | Self::State | Self::CallContent => true,
             Self::CallIds | Self::SystemRole | Self::KeyHeader => false,
         }
     }

@@ -10,6 +10,7 @@ use super::attempt::{AttemptBudget, AttemptLimits};
 use super::backoff::{Backoff, Jitter};
 use super::bad_call;
 use super::breaker::Breaker;
+use super::complaints::Carried;
 use super::context_size::{ContextSign, is_end_of_context, rounded};
 use super::endpoint_quirks::EndpointQuirks;
 use super::error_body::{Complaint, ErrorBody, is_final, reset, retry_after};
@@ -23,7 +24,7 @@ use super::reading::{self, Protocol};
 use super::server_errors::{self, Meaning, ServerErrors};
 use super::spec::{Kind, Spec};
 use super::stated_context::Question;
-use super::{Config, Cut, Output, Prompt, Usage, anthropic, json, tokens_estimated, written_calls};
+use super::{Config, Cut, Output, Prompt, Usage, anthropic, json, render, tokens_estimated, written_calls};
 use ironclaw_contract::seam::socket::Purpose;
 use ironclaw_text::secret::SecretText;
 use reqwest::Method;
@@ -141,7 +142,12 @@ impl Remote {
             budget.draft.begin();
             let asked = self.options(spec, &adapted);
             let broken = match self.attempt(spec, key, &prompt, budget, limits, asked).await {
-                Ok(completed) => return Ok(self.completed(completed, &adapted, request, budget)),
+                Ok(completed) => {
+                    if completed.is_whole {
+                        self.quirks.answered(&adapted.values, |quirk| carried(spec, &prompt, asked).has_place(quirk));
+                    }
+                    return Ok(self.completed(completed, &adapted, request, budget));
+                }
                 Err(broken) => broken,
             };
             budget.usage = budget.usage.plus(broken.took);
@@ -204,7 +210,6 @@ impl Remote {
         budget.context = context.or(adapted.smaller.and_then(Smaller::context));
         // An output that reached the deadline does not prove that the endpoint works.
         if is_whole {
-            self.quirks.answered(&adapted.values);
             let Adapted { output_tokens_max, prompt_tokens, smaller, .. } = *adapted;
             self.output_bound.answered(output_tokens_max, prompt_tokens, smaller, Instant::now());
             self.breaker.succeeded();
@@ -389,14 +394,17 @@ impl Remote {
         if (200..300).contains(&answer.status()) {
             return Ok((answer, sent));
         }
+        let status = answer.status();
         let mut broken = read_error(answer, key.is_some()).await;
         broken.complaint = broken.complaint.filter(|complaint| match (complaint, self.protocol) {
-            (Complaint::LimitSize, Protocol::Chat | Protocol::Messages) | (Complaint::LimitField, Protocol::Chat) => {
-                true
-            }
+            (Complaint::LimitSize, Protocol::Chat | Protocol::Messages) => true,
+            (_, Protocol::Messages) => false,
             (Complaint::Usage, Protocol::Chat) => spec.streams,
-            (Complaint::Usage | Complaint::LimitField, Protocol::Messages) => false,
+            (_, Protocol::Chat) => true,
         });
+        if broken.complaint.is_none() && matches!(status, 400 | 422) {
+            broken.complaint = carried(spec, prompt, options).complaint(&broken.words);
+        }
         Err(broken)
     }
 
@@ -436,6 +444,12 @@ impl Remote {
         headers.insert(name, value);
         Ok(headers)
     }
+}
+
+/// Returns what a request has of the state of earlier outputs.
+fn carried(spec: &Spec, prompt: &Prompt, options: RequestOptions) -> Carried {
+    let rendered = render::messages(prompt, spec.takes_images);
+    Carried::read(&rendered, Some(endpoint_digest(spec)), options.rules())
 }
 
 /// Returns whether the server had an internal error without a better name, and requested no wait.

@@ -67,6 +67,8 @@ pub struct CallResult<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered<'a> {
     pub messages: Vec<Message<'a>>,
+    /// Index of the message that the turn answers: the last of a person, a schedule or another agent.
+    pub turn_begins: usize,
     /// The ends of the beginnings that later prompts repeat, at most two: the end of the parts that every later prompt repeats, and the
     /// end of all parts, which the later prompts of the same turn repeat.
     pub ends: Vec<End>,
@@ -117,6 +119,7 @@ pub fn messages(prompt: &Prompt, takes_images: bool) -> Rendered<'_> {
     let (results, offered) = (results_by_call(&prompt.parts), offered(&prompt.parts));
     let mut messages = Vec::new();
     let mut ends: Vec<End> = Vec::new();
+    let mut turn_begins = 0;
     let stable = prompt.parts.iter().position(Part::is_transient);
     for (at, part) in prompt.parts.iter().enumerate() {
         if stable == Some(at) {
@@ -161,11 +164,15 @@ pub fn messages(prompt: &Prompt, takes_images: bool) -> Rendered<'_> {
                 }
             }
         }
+        if let Part::Person { .. } | Part::Task { .. } | Part::Agent { .. } = part {
+            turn_begins = messages.len() - 1;
+        }
     }
     ends.extend(End::from_messages(&messages));
+    let before = messages.first().is_some_and(|first| !matches!(first, Message::User(_)));
     close(&mut messages, &mut ends);
     ends.dedup();
-    Rendered { messages, ends }
+    Rendered { messages, turn_begins: turn_begins + usize::from(before), ends }
 }
 
 fn results_by_call(parts: &[Part]) -> HashMap<&str, CallResult<'_>> {

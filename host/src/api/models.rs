@@ -415,6 +415,7 @@ fn remedy(fault: Option<Fault>, spec: &Spec, kept: bool) -> String {
         | Fault::BadRequest(_)
         | Fault::Malformed
         | Fault::UnclearCalls
+        | Fault::UnknownEnd
         | Fault::TooLarge
         | Fault::Truncated
         | Fault::Withheld

@@ -4,9 +4,12 @@
 //! bound is dropped as a whole, and the answer stays good. See [`super::Attached`].
 
 use super::super::call_pieces::Finished;
+use super::super::growing_text::{GrowingText, is_telling};
 use super::{Attached, Block, CallState, REASONING_FIELDS, State};
 use ironclaw_contract::canonical::Digest;
 use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::ops::Range;
 
 /// Bytes of the state of one output.
 pub const STATE_BYTES_MAX: usize = 64 * 1024;
@@ -18,6 +21,10 @@ const DEPTH_MAX: usize = 16;
 const NAME_BYTES_MAX: usize = 128;
 /// Least length of a text that is repeated and not continued if it comes again.
 const REPEATED_BYTES_MIN: usize = 16;
+/// Least length of a text that grows if it comes again with more.
+const GROWN_BYTES_MIN: usize = 8;
+/// Parts of a content that are no words.
+const THOUGHT_PARTS: [&str; 3] = ["thinking", "reasoning", "redacted_thinking"];
 
 /// Fields that Chat Completions defines for a message, a call or a function, in any role and in any part of an answer.
 const CHAT_FIELDS: [&str; 41] = [
@@ -124,12 +131,34 @@ pub enum Place {
 #[derive(Debug, Default)]
 pub struct Collected {
     state: State,
-    /// The index of each block at its server.
-    indexes: Vec<Option<u64>>,
+    /// What its server says about each block.
+    open: Vec<OpenBlock>,
+    /// The fields with thoughts, which may be texts that grow.
+    thoughts: HashMap<String, GrowingText>,
     bytes: usize,
     dropped: Option<Dropped>,
     /// True if the last event added to the state.
     has_new: bool,
+}
+
+/// A block while its pieces arrive.
+#[derive(Debug)]
+struct OpenBlock {
+    /// Its index at its server.
+    index: Option<u64>,
+    is_closed: bool,
+    /// The pieces of its input: JSON text.
+    input: String,
+}
+
+impl OpenBlock {
+    const fn new(index: Option<u64>) -> Self {
+        Self { index, is_closed: false, input: String::new() }
+    }
+
+    fn is_at(&self, index: Option<u64>) -> bool {
+        index.is_none() || self.index == index
+    }
 }
 
 impl Collected {
@@ -138,6 +167,9 @@ impl Collected {
         for (name, value) in fields.iter().filter(|(name, value)| is_kept(name, value, &CHAT_FIELDS)) {
             if self.has_room(name, value) {
                 add(&mut self.state.message, name, value, &mut self.dropped);
+                if let Some(text) = value.as_str().filter(|_| REASONING_FIELDS.contains(&name.as_str())) {
+                    let _ = self.thoughts.entry(name.clone()).or_default().push(text);
+                }
             }
         }
     }
@@ -169,23 +201,73 @@ impl Collected {
         if let Some(fields) = block.as_object_mut() {
             fields.remove("cache_control");
         }
-        self.state.blocks.push(Block { words, calls, block });
-        self.indexes.push(index);
+        self.state.blocks.push(Block { words, calls, block, length: 0 });
+        self.open.push(OpenBlock::new(index));
+    }
+
+    /// Adds a part of the content of a message of Chat Completions: thoughts, or the marks of these words.
+    pub fn part(&mut self, words: Range<usize>, part: &Map<String, Value>, is_whole: bool) {
+        let kind = part.get("type").and_then(Value::as_str).unwrap_or("text");
+        let is_thought = THOUGHT_PARTS.contains(&kind);
+        let is_kept = |name: &str, value: &Value| match is_thought {
+            true => !value.is_null() && name != "cache_control",
+            false => name == "type" || is_kept(name, value, &CHAT_FIELDS),
+        };
+        let kept = part.iter().filter(|(name, value)| is_kept(name, value));
+        let fields: Map<String, Value> = kept.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let has_marks = !words.is_empty() && fields.keys().any(|name| name != "type");
+        let block = Value::Object(fields);
+        if !(is_thought || (kind == "text" && has_marks)) || !self.has_room("", &block) {
+            return;
+        }
+        let last =
+            self.state.blocks.last_mut().filter(|last| {
+                !is_whole && is_thought && last.words == words.start && last.block["type"] == block["type"]
+            });
+        match last {
+            Some(last) => {
+                if !join_thoughts(&mut last.block, &block) {
+                    self.dropped.get_or_insert(Dropped::Unclear);
+                }
+            }
+            None => {
+                self.state.blocks.push(Block { words: words.start, calls: 0, block, length: words.len() });
+                self.open.push(OpenBlock::new(None));
+            }
+        }
     }
 
     /// Returns whether it has a block with this index.
     pub fn has_block(&self, index: Option<u64>) -> bool {
-        self.indexes.iter().any(|known| index.is_none() || *known == index)
+        self.open.iter().any(|known| known.is_at(index))
+    }
+
+    /// Ends the blocks with this index.
+    pub fn close_blocks(&mut self, index: Option<u64>) {
+        self.open.iter_mut().filter(|known| known.is_at(index)).for_each(|known| known.is_closed = true);
+    }
+
+    /// Adds a piece of the input of the open block with this index. Returns whether there is one.
+    pub fn block_input(&mut self, index: Option<u64>, piece: &str) -> bool {
+        let Some(at) = self.open.iter().rposition(|known| known.is_at(index) && !known.is_closed) else { return false };
+        if self.has_room("", &piece.into()) {
+            self.open[at].input.push_str(piece);
+        }
+        true
     }
 
     /// Adds a piece of the newest block with this index.
     pub fn block_piece(&mut self, index: Option<u64>, fields: &Map<String, Value>) {
-        let Some(at) = self.indexes.iter().rposition(|known| index.is_none() || *known == index) else { return };
+        let Some(at) = self.open.iter().rposition(|known| known.is_at(index)) else { return };
         for (name, value) in fields.iter().filter(|(name, _)| *name != "type" && *name != "cache_control") {
-            if self.has_room(name, value)
-                && let Some(fields) = self.state.blocks[at].block.as_object_mut()
-            {
-                add(fields, name, value, &mut self.dropped);
+            if !self.has_room(name, value) {
+                return;
+            }
+            let Some(fields) = self.state.blocks[at].block.as_object_mut() else { return };
+            match (fields.get_mut(name), value) {
+                // Parts of thoughts may be equal.
+                (Some(Value::String(known)), Value::String(piece)) if name == "thinking" => known.push_str(piece),
+                _ => add(fields, name, value, &mut self.dropped),
             }
         }
     }
@@ -208,7 +290,7 @@ impl Collected {
         }
         if self.dropped.is_some() {
             self.state = State::default();
-            self.indexes.clear();
+            self.open.clear();
         }
         self.dropped.is_none()
     }
@@ -222,7 +304,19 @@ impl Collected {
 
     /// Returns the state of an output with these calls, and why it was dropped.
     pub fn finish(self, endpoint: Option<Digest>, kept: &[Finished]) -> (Option<Attached>, Option<Dropped>) {
-        let Self { mut state, dropped, .. } = self;
+        let Self { mut state, mut dropped, open, thoughts, .. } = self;
+        for (block, open) in state.blocks.iter_mut().zip(open).filter(|(_, open)| !open.input.trim().is_empty()) {
+            match serde_json::from_str(&open.input) {
+                Ok(input) if is_flat(&input, DEPTH_MAX) => block.block["input"] = input,
+                Ok(_) => dropped = dropped.or(Some(Dropped::TooDeep)),
+                Err(_) => dropped = dropped.or(Some(Dropped::Unclear)),
+            }
+        }
+        for (name, text) in &thoughts {
+            if let (Some(known), Some(text)) = (state.message.get_mut(name), text.grown()) {
+                *known = text.into();
+            }
+        }
         if dropped.is_some() {
             return (None, dropped);
         }
@@ -277,7 +371,7 @@ fn add(fields: &mut Map<String, Value>, name: &str, value: &Value, dropped: &mut
 
 /// Joins a piece with what came before: texts continue, objects get more fields, and lists more elements. Returns whether they fit.
 fn join(known: &mut Value, piece: &Value) -> bool {
-    if known == piece && !matches!(known, Value::String(text) if text.len() < REPEATED_BYTES_MIN) {
+    if known == piece && !matches!(known, Value::String(text) if !is_telling(text, REPEATED_BYTES_MIN)) {
         return true;
     }
     match (known, piece) {
@@ -288,7 +382,7 @@ fn join(known: &mut Value, piece: &Value) -> bool {
         }
         (Value::String(known), Value::String(piece)) => {
             // A text that comes again as a whole, with or without more.
-            match piece.strip_prefix(known.as_str()).filter(|_| known.len() >= REPEATED_BYTES_MIN) {
+            match piece.strip_prefix(known.as_str()).filter(|_| is_telling(known, GROWN_BYTES_MIN)) {
                 Some(more) => known.push_str(more),
                 None => known.push_str(piece),
             }
@@ -327,6 +421,38 @@ fn join(known: &mut Value, piece: &Value) -> bool {
             true
         }
         (_, _) => false,
+    }
+}
+
+/// Joins a part of thoughts with the one before. Returns whether they fit.
+fn join_thoughts(known: &mut Value, piece: &Value) -> bool {
+    let (Some(known), Some(piece)) = (known.as_object_mut(), piece.as_object()) else { return false };
+    piece.iter().filter(|(name, _)| *name != "type").all(|(name, value)| match (known.get_mut(name), value) {
+        (None, value) => known.insert(name.clone(), value.clone()).is_none(),
+        (Some(Value::String(known)), Value::String(piece)) if THOUGHT_PARTS.contains(&name.as_str()) => {
+            known.push_str(piece);
+            true
+        }
+        (Some(Value::Array(known)), Value::Array(piece)) => {
+            piece.iter().for_each(|element| join_element(known, element));
+            true
+        }
+        (Some(known), value) => join(known, value),
+    })
+}
+
+/// Adds an element to a list of thoughts; a text continues the text before.
+fn join_element(known: &mut Vec<Value>, element: &Value) {
+    let is_text = |value: &Value| {
+        let fields = value.as_object().map_or(0, Map::len);
+        fields == 2 && value["type"] == "text" && value["text"].is_string()
+    };
+    match (known.last_mut().filter(|last| is_text(last)), element["text"].as_str()) {
+        (Some(last), Some(more)) if is_text(element) => {
+            let text = last["text"].as_str().unwrap_or_default().to_owned() + more;
+            last["text"] = text.into();
+        }
+        _ => known.push(element.clone()),
     }
 }
 

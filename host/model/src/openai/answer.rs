@@ -118,10 +118,10 @@ fn take_end(choice: u64, value: &Value, assembly: &mut Assembly<'_>) {
 fn take(message: &Value, assembly: &mut Assembly<'_>, is_whole: bool) -> Result<(), Fault> {
     // Servers that rename the field send both names with the same text.
     let thought = REASONING_FIELDS.iter().find_map(|name| message[*name].as_str().filter(|text| !text.is_empty()));
-    assembly.thought(thought.unwrap_or_default());
+    assembly.piece_of_thought(thought.unwrap_or_default());
     match &message["content"] {
-        Value::String(text) => assembly.words(text)?,
-        Value::Array(parts) => parts.iter().try_for_each(|part| take_part(part, assembly))?,
+        Value::String(text) => assembly.piece_of_words(text)?,
+        Value::Array(parts) => parts.iter().try_for_each(|part| take_part(part, assembly, is_whole))?,
         // `null` in messages with calls and in most pieces.
         _ => {}
     }
@@ -161,17 +161,17 @@ fn take_calls(message: &Value, assembly: &mut Assembly<'_>, is_whole: bool) -> R
 }
 
 /// Takes a part of a content: words, or thoughts as a text or as a list of parts.
-fn take_part(part: &Value, assembly: &mut Assembly<'_>) -> Result<(), Fault> {
+fn take_part(part: &Value, assembly: &mut Assembly<'_>, is_whole: bool) -> Result<(), Fault> {
     let Some(kind @ ("thinking" | "reasoning")) = part["type"].as_str() else {
         let text = part["text"].as_str().or(part.as_str());
-        return assembly.words(text.unwrap_or_default());
+        return assembly.part(part, text.unwrap_or_default(), is_whole);
     };
     let thoughts = part.get(kind).or(part.get("text")).unwrap_or(&Value::Null);
     assembly.thought(thoughts.as_str().unwrap_or_default());
     for thought in thoughts.as_array().into_iter().flatten() {
         assembly.thought(thought["text"].as_str().unwrap_or_default());
     }
-    Ok(())
+    assembly.part(part, "", is_whole)
 }
 
 fn count(body: &Value, assembly: &mut Assembly<'_>) {
