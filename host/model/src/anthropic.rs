@@ -162,7 +162,7 @@ pub fn whole(body: &Value, assembly: &mut Assembly<'_>) -> Result<(), Fault> {
 /// # Errors
 /// As [`whole`].
 pub fn event(event: &Value, assembly: &mut Assembly<'_>) -> Result<Step, Fault> {
-    let index = event["index"].as_u64();
+    let index = super::json::number(&event["index"]);
     match event["type"].as_str().ok_or(Fault::Malformed)? {
         "message_start" => count(&event["message"]["usage"], assembly),
         "content_block_start" => take(index, &event["content_block"], assembly)?,

@@ -98,12 +98,15 @@ fn opaque_state_comes_back_to_its_endpoint_alone() {
     let strict = Server::start(move |seen: &Seen| {
         let refused =
             || Act::Status(400, Vec::new(), json!({ "error": { "message": "a signature is missing" } }).to_string());
+        let is_of_turn =
+            seen.body["messages"].as_array().and_then(|all| all.last()).is_some_and(|last| last["role"] == "tool");
         for message in said(seen).iter().filter(|message| message["tool_calls"].is_array()) {
             let call = &message["tool_calls"][0];
             let is_whole = call["extra_content"] == of_call
                 && call["function"]["thought_signature"] == "inner-signature-1"
+                && call["id"] == "c"
                 && message["reasoning_details"] == of_message
-                && message["reasoning_content"] == "I write it.";
+                && (message["reasoning_content"] == "I write it.") == is_of_turn;
             if !is_whole {
                 return refused();
             }
@@ -128,7 +131,7 @@ fn opaque_state_comes_back_to_its_endpoint_alone() {
     let answer = host.chat("a", "hello");
     assert_eq!(answer["reply"], "Hello from another model.");
     let foreign = other.seen().pop().expect("a request").body.to_string();
-    for secret in [signature.as_str(), "inner-signature-1", "I write it.", "extra_content"] {
+    for secret in [signature.as_str(), "inner-signature-1", "I write it.", "extra_content", r#""id":"c""#] {
         assert!(!foreign.contains(secret), "{secret}: {foreign}");
     }
     let session = answer["session_id"].as_str().expect("an id");

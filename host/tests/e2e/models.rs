@@ -1,9 +1,10 @@
 //! Tests of endpoints with a loopback server that fails in every way, through the library.
 //!
-//! They start no daemon. See `fallbacks`, `profiles`, `settings` (which starts a daemon) and `examples/model_server/server.rs`.
+//! They start no daemon. See `fallbacks`, `profiles`, `sent_back`, `settings` (which starts a daemon) and `examples/model_server/server.rs`.
 
 mod fallbacks;
 mod profiles;
+mod sent_back;
 mod settings;
 
 use crate::support::model_server::{Act, Api, Seen, Server};

@@ -14,6 +14,8 @@ use std::collections::{HashMap, HashSet};
 const THOUGHT_BLOCKS: [&str; 3] = ["thinking", "reasoning", "redacted_thinking"];
 /// Fields of thoughts that no other text replaces: their provider checks them.
 const SEALED_FIELDS: [&str; 4] = ["signature", "data", "encrypted_content", "thought_signature"];
+/// Fields of blocks whose names are in refusals of any kind.
+const COMMON_FIELDS: [&str; 8] = ["type", "id", "name", "input", "content", "text", "data", "index"];
 /// The list of thoughts whose elements name calls by id.
 const DETAILS: &str = "reasoning_details";
 
@@ -89,7 +91,8 @@ impl SentBack {
                 let kind = block["type"].as_str().unwrap_or_default();
                 let list = if THOUGHT_BLOCKS.contains(&kind) { &mut names.thoughts } else { &mut names.state };
                 let fields = block.as_object().into_iter().flat_map(Map::keys);
-                list.extend(fields.filter(|name| *name != "type").cloned().chain([kind.to_owned()]));
+                let telling = fields.filter(|name| !COMMON_FIELDS.contains(&name.as_str()));
+                list.extend(telling.cloned().chain([kind.to_owned()]));
             }
         }
         names

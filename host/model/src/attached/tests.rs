@@ -126,6 +126,7 @@ fn chat_state_comes_back_unchanged_at_its_place_to_it_alone() {
             let sent = message(&output, &here(Kind::Openai));
             assert_eq!(sent["thought_state"], of_message, "{seed}");
             for (n, [beside, inside]) in states.iter().enumerate() {
+                assert_eq!(sent["tool_calls"][n]["id"], format!("c{n}"), "{seed}");
                 assert_eq!(sent["tool_calls"][n]["extra_content"], *beside, "{seed}");
                 assert_eq!(sent["tool_calls"][n]["function"]["inner_state"], *inside, "{seed}");
             }
