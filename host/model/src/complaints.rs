@@ -11,7 +11,7 @@ use ironclaw_contract::canonical::Digest;
 use std::collections::HashSet;
 
 /// Words about a field that a server does not take.
-const UNFIT: [&str; 20] = [
+const UNFIT: [&str; 25] = [
     "unsupported",
     "not supported",
     "not support",
@@ -32,6 +32,11 @@ const UNFIT: [&str; 20] = [
     "should not",
     "cannot be",
     "not a valid",
+    "not recognized",
+    "not recognised",
+    "not defined",
+    "not exist",
+    "cannot find",
 ];
 /// Words about thoughts that a server needs.
 const MISSING: [&str; 6] =
@@ -81,11 +86,13 @@ impl Carried {
         }
     }
 
-    /// Returns the complaint of a refusal, if it is about this.
-    pub fn complaint(&self, words: &str) -> Option<Complaint> {
-        let words = words.to_lowercase();
+    /// Returns the complaint of a refusal with these words, if it is about this. The name of a field may be elsewhere in its body.
+    pub fn complaint(&self, words: &str, body: &str) -> Option<Complaint> {
+        let (words, body) = (words.to_lowercase(), body.to_lowercase());
         let has = |any: &[&str]| any.iter().any(|part| words.contains(part));
-        let names = |list: &HashSet<String>| list.iter().any(|name| has_name(&words, &name.to_lowercase()));
+        let names = |list: &HashSet<String>| {
+            list.iter().map(|name| name.to_lowercase()).any(|name| has_name(&words, &name) || has_name(&body, &name))
+        };
         if has(&MISSING) && REASONING_FIELDS.iter().any(|name| has_name(&words, name)) {
             return Some(Complaint::ThoughtsMissing);
         }
@@ -150,8 +157,11 @@ mod tests {
             ("the reasoning was long", None),
             ("invalid temperature", None),
         ] {
-            assert_eq!(carried.complaint(words), complaint, "{words}");
-            assert_eq!(Carried::default().complaint(words).filter(|found| *found != Complaint::ThoughtsMissing), None);
+            assert_eq!(carried.complaint(words, ""), complaint, "{words}");
+            let found = Carried::default().complaint(words, "");
+            assert_eq!(found.filter(|found| *found != Complaint::ThoughtsMissing), None);
         }
+        let body = r#"{"detail":[{"loc":["body","messages",2,"role"]},{"loc":["body","messages",2,"reasoning"]}]}"#;
+        assert_eq!(carried.complaint("Extra inputs are not permitted", body), Some(Complaint::Thoughts));
     }
 }

@@ -87,6 +87,8 @@ struct Adapted {
 struct FailedAttempt {
     fault: Fault,
     words: String,
+    /// The whole body of an error.
+    body: String,
     took: Usage,
     complaint: Option<Complaint>,
     /// The server says that another attempt is of no use.
@@ -95,7 +97,15 @@ struct FailedAttempt {
 
 impl FailedAttempt {
     fn new(fault: Fault, words: String) -> Self {
-        Self { fault, words, took: Usage::default(), complaint: None, is_final: false }
+        Self { fault, words, body: String::new(), took: Usage::default(), complaint: None, is_final: false }
+    }
+
+    /// Adds the complaint about what the request has, if a refused request has one and no other complaint is known.
+    fn of_request(mut self, carried: impl FnOnce() -> Carried) -> Self {
+        if self.complaint.is_none() && matches!(self.fault, Fault::BadRequest(400 | 422)) {
+            self.complaint = carried().complaint(&self.words, &self.body);
+        }
+        self
     }
 }
 
@@ -335,7 +345,7 @@ impl Remote {
                 .map(|output| Completed { output, took, counted: None, context: None, is_whole: false })
                 .ok_or_else(|| broken((Fault::Late, String::new())));
         }
-        read.map_err(broken)?;
+        read.map_err(|refused| broken(refused).of_request(|| carried(spec, prompt, options)))?;
         let (input, made) = (counted.input.unwrap_or_default(), counted.output.unwrap_or_default());
         let is_full = is_end_of_context(input, made, u64::from(options.output_tokens_max));
         let mut output = assembly.finish().map_err(|fault| {
@@ -394,7 +404,6 @@ impl Remote {
         if (200..300).contains(&answer.status()) {
             return Ok((answer, sent));
         }
-        let status = answer.status();
         let mut broken = read_error(answer, key.is_some()).await;
         broken.complaint = broken.complaint.filter(|complaint| match (complaint, self.protocol) {
             (Complaint::LimitSize, Protocol::Chat | Protocol::Messages) => true,
@@ -402,10 +411,7 @@ impl Remote {
             (Complaint::Usage, Protocol::Chat) => spec.streams,
             (_, Protocol::Chat) => true,
         });
-        if broken.complaint.is_none() && matches!(status, 400 | 422) {
-            broken.complaint = carried(spec, prompt, options).complaint(&broken.words);
-        }
-        Err(broken)
+        Err(broken.of_request(|| carried(spec, prompt, options)))
     }
 
     fn idle(&self) -> Duration {
@@ -472,12 +478,14 @@ async fn read_error(answer: Answer, has_key: bool) -> FailedAttempt {
     let wait = retry_after(headers, now);
     let reset = reset(headers, now).filter(|_| status == 429);
     let is_final = is_final(headers);
-    let error = ErrorBody::read(&answer.error().await);
+    let body = answer.error().await;
+    let error = ErrorBody::read(&body);
     let usage = error.complains_of_usage().then_some(Complaint::Usage);
     let complaint = usage.or_else(|| error.limit_complaint()).filter(|_| matches!(status, 400 | 422));
     // What the body requests is more exact than the reset of a limit.
     let fault = error.fault(status, wait.or(error.wait).or(reset), has_key);
-    FailedAttempt { complaint, is_final, ..FailedAttempt::new(fault, error.words) }
+    let body = String::from_utf8_lossy(&body).into_owned();
+    FailedAttempt { complaint, body, is_final, ..FailedAttempt::new(fault, error.words) }
 }
 
 /// Makes the failure of an endpoint.

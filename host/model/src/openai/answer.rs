@@ -15,6 +15,13 @@ use std::slice;
 /// Types of parts of a content that are calls.
 const CALL_PARTS: [&str; 3] = ["tool_use", "tool_call", "function_call"];
 
+/// Fields with the calls of a message.
+const CALL_FIELDS: [&str; 3] = ["tool_calls", "toolCalls", "tool_call"];
+/// Fields with the one call of a message, from the time before there was a list.
+const ONE_CALL_FIELDS: [&str; 2] = ["function_call", "functionCall"];
+/// Fields with the reason of the provider behind a gateway.
+const NATIVE_REASONS: [&str; 2] = ["native_finish_reason", "finishReason"];
+
 /// Reads an answer that is not a stream.
 ///
 /// # Errors
@@ -109,9 +116,8 @@ fn take_choice(choice: u64, value: &Value, assembly: &mut Assembly<'_>) -> Resul
 /// Takes the reason for the end of a choice. A good one of another choice than the first says nothing about the first.
 fn take_end(choice: u64, value: &Value, assembly: &mut Assembly<'_>) {
     let end = End::read(&value["finish_reason"]).filter(|end| choice == 0 || end.cuts_short());
-    for end in [end, End::read_native(&value["native_finish_reason"])].into_iter().flatten() {
-        assembly.ends(end);
-    }
+    let natives = NATIVE_REASONS.iter().map(|name| End::read_native(&value[*name]));
+    natives.chain([end]).flatten().for_each(|end| assembly.ends(end));
 }
 
 /// Takes a message, or a piece of one.
@@ -134,15 +140,12 @@ fn take(message: &Value, assembly: &mut Assembly<'_>, is_whole: bool) -> Result<
 
 /// Takes the calls of a message, or of a piece of one, in any field.
 fn take_calls(message: &Value, assembly: &mut Assembly<'_>, is_whole: bool) -> Result<(), Fault> {
-    let calls = match &message["tool_calls"] {
-        Value::Array(calls) => calls.as_slice(),
-        // Some servers send one call in place of a list.
-        call @ Value::Object(_) => slice::from_ref(call),
-        _ => &[],
-    };
-    // The one call of a message had this field before there was a list. Servers that fill both repeat the call.
-    if calls.is_empty() && message["function_call"].is_object() {
-        let call = SentCall::read(&Value::Null, &message["function_call"]);
+    let fields = CALL_FIELDS.iter().map(|name| &message[*name]);
+    let calls = fields.map(listed).find(|calls| !calls.is_empty()).unwrap_or_default();
+    // Servers that fill both repeat the call.
+    let one = ONE_CALL_FIELDS.iter().map(|name| &message[*name]).find(|call| call.is_object());
+    if let Some(function) = one.filter(|_| calls.is_empty()) {
+        let call = SentCall::read(&Value::Null, function);
         let _ = assembly.call(call.piece(Some(0), is_whole))?;
     }
     for call in calls {
@@ -158,6 +161,15 @@ fn take_calls(message: &Value, assembly: &mut Assembly<'_>, is_whole: bool) -> R
         let _ = assembly.call(SentCall::read(part, function).piece(None, true))?;
     }
     Ok(())
+}
+
+/// Returns the calls in a field. Some servers send one call in place of a list.
+fn listed(calls: &Value) -> &[Value] {
+    match calls {
+        Value::Array(calls) => calls,
+        Value::Object(fields) if !fields.is_empty() => slice::from_ref(calls),
+        _ => &[],
+    }
 }
 
 /// Takes a part of a content: words, or thoughts as a text or as a list of parts.

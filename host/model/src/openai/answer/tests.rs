@@ -147,6 +147,7 @@ fn a_call_is_read_wherever_a_server_puts_it() {
         ("an object", vec![one(json!({ "content": "I write.", "tool_calls": call(json!(0)) }))]),
         ("no function", vec![one(json!({ "content": "I write.", "tool_calls": [flat] }))]),
         ("a part", vec![one(json!({ "content": [{ "type": "text", "text": "I write." }, part] }))]),
+        ("other letters", vec![one(json!({ "content": "I write.", "toolCalls": [call(json!(0))] }))]),
         ("an index as a text", vec![one(json!({ "content": "I write.", "tool_calls": [call(json!("0"))] }))]),
         ("an index with a fraction", vec![one(json!({ "content": "I write.", "tool_calls": [call(json!(0.0))] }))]),
         (
