@@ -139,7 +139,8 @@ impl CallPieces {
             if call.is_announced_again && !call.has_begun() {
                 continue;
             }
-            let whole = call.whole();
+            // Around arguments that may be a part of other ones, nothing is left out.
+            let whole = call.whole().or_else(|| call.tidied().filter(|_| !self.is_loose));
             if whole.is_none() && self.is_loose {
                 return Err(Fault::UnclearCalls);
             }
@@ -253,7 +254,8 @@ impl CallPieces {
             self.is_loose = true;
             return Ok(Place::Again);
         }
-        let is_known = call.is_open() || piece.arguments.is_empty() || call.is_whole_as(piece.arguments);
+        let is_repetition = call.is_whole_as(piece.arguments) || call.is_last_again(piece.arguments);
+        let is_known = call.is_open() || piece.arguments.is_empty() || is_repetition;
         self.is_loose |= !is_known;
         if !is_known && call.is_whole_as(growing::NONE) {
             // It may be the announcement of this call, or a call of its own.

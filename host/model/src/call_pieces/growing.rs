@@ -185,8 +185,18 @@ impl Growing {
             return Some(self.again.clone());
         }
         let readings = [joined, self.grown.as_deref(), self.distinct.as_deref()];
-        let found = readings.into_iter().flatten().find(|reading| is_object(reading)).map(str::to_owned);
-        found.or_else(|| readings.into_iter().flatten().find_map(tidy::object))
+        readings.into_iter().flatten().find(|reading| is_object(reading)).map(str::to_owned)
+    }
+
+    /// Returns its arguments if they are an object with something around it that says nothing.
+    pub(super) fn tidied(&self) -> Option<String> {
+        let joined = self.joined.as_ref().map(|joined| joined.text.as_str());
+        [joined, self.grown.as_deref()].into_iter().flatten().find_map(tidy::object)
+    }
+
+    /// Returns whether this is its last piece once more, and no arguments of their own.
+    pub(super) fn is_last_again(&self, arguments: &str) -> bool {
+        self.is_whole() && self.last == arguments && !is_object(arguments)
     }
 
     /// Returns its arguments as they were sent; they are no object.

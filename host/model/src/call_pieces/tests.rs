@@ -299,3 +299,100 @@ fn an_id_is_known_only_if_no_piece_has_another() {
     let mut calls = CallPieces::default();
     assert_eq!(calls.add(Piece { id: &(long + "s"), ..Piece::default() }), Err(Fault::TooLarge));
 }
+
+/// Random numbers that are the same in each run.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+
+    /// Returns the pieces of a text.
+    fn pieces(&mut self, text: &str) -> Vec<String> {
+        let mut pieces = vec![String::new()];
+        for letter in text.chars() {
+            if self.below(5) == 0 {
+                pieces.push(String::new());
+            }
+            pieces.last_mut().expect("a piece").push(letter);
+        }
+        pieces.retain(|piece| !piece.is_empty());
+        pieces
+    }
+}
+
+/// A piece with texts of its own.
+#[derive(Debug, Clone)]
+struct Owned {
+    index: Option<u64>,
+    id: String,
+    tool: &'static str,
+    arguments: String,
+}
+
+/// Returns the pieces of random calls, as a random server numbers and repeats them.
+fn random_stream(dice: &mut Dice, wanted: &[(String, String)]) -> Vec<Owned> {
+    let (numbering, naming, repeats) = (dice.below(6), dice.below(3), dice.below(4) == 0);
+    let mut streams = Vec::new();
+    for (n, (tool, arguments)) in (0..).zip(wanted) {
+        let tool = if tool == "w" { "w" } else { "r" };
+        let (index, id) = match numbering {
+            0 => (Some(n), format!("c{n}")),
+            1 => (Some(n), String::new()),
+            2 => (Some(0), format!("c{n}")),
+            3 => (Some(0), String::new()),
+            4 => (None, format!("c{n}")),
+            _ => (None, String::new()),
+        };
+        let mut pieces: Vec<Owned> = Vec::new();
+        if dice.below(2) == 0 {
+            pieces.push(Owned { index, id: id.clone(), tool, arguments: String::new() });
+        }
+        for arguments in dice.pieces(arguments) {
+            let is_first = pieces.is_empty();
+            let tool = if is_first || naming == 1 { tool } else { "" };
+            let id = if is_first || naming != 2 { id.clone() } else { String::new() };
+            pieces.push(Owned { index, id, tool, arguments });
+        }
+        let again = pieces.last().filter(|_| repeats).cloned();
+        pieces.extend(again);
+        streams.push(pieces);
+    }
+    let has_marks = numbering < 2;
+    let mut sent = Vec::new();
+    while !streams.is_empty() {
+        let at = if has_marks { dice.below(streams.len() as u64) as usize } else { 0 };
+        sent.push(streams[at].remove(0));
+        streams.retain(|pieces| !pieces.is_empty());
+    }
+    sent
+}
+
+#[test]
+fn no_call_of_a_random_stream_gets_a_part_of_another() {
+    let (mut read, seeds) = (0, 4000);
+    for seed in 0..seeds {
+        let mut dice = Dice(seed);
+        let count = dice.below(4) + 1;
+        let wanted: Vec<(String, String)> = (0..count)
+            .map(|n| {
+                let tool = if dice.below(3) == 0 { "r" } else { "w" };
+                let depth = if dice.below(2) == 0 { r#"{"b":[1,{}]}"# } else { "\"haha\"" };
+                (tool.to_owned(), format!(r#"{{"path":"{n}.txt","content":{depth}}}"#))
+            })
+            .collect();
+        let mut calls = CallPieces::default();
+        let sent = random_stream(&mut dice, &wanted);
+        let added = sent.iter().try_for_each(|Owned { index, id, tool, arguments }| {
+            calls.add(Piece { index: *index, id, tool, arguments, begins: false }).map(drop)
+        });
+        let Ok(finished) = added.and_then(|()| calls.finish()) else { continue };
+        let got: Vec<_> = finished.into_iter().map(|Finished { call, .. }| (call.tool, call.arguments)).collect();
+        assert!(got.iter().all(|call| wanted.contains(call)), "{seed}: {got:?} of {sent:?}");
+        assert_eq!(got.len(), wanted.len(), "{seed}: {got:?} of {sent:?}");
+        read += 1;
+    }
+    assert!(read * 10 > seeds * 8, "{read} of {seeds} are read");
+}
