@@ -128,11 +128,14 @@ impl<'a> Assembly<'a> {
         Ok(())
     }
 
-    /// Adds a piece of the words of a message, which may repeat those before.
+    /// Adds a piece of the words of a message, which may repeat those before. The last piece does so if it is equal to all of them.
     ///
     /// # Errors
     /// [`Fault::TooLarge`].
-    pub fn piece_of_words(&mut self, piece: &str) -> Result<(), Fault> {
+    pub fn piece_of_words(&mut self, piece: &str, is_last: bool) -> Result<(), Fault> {
+        if is_last && self.word_pieces.is_repeated_by(piece) {
+            return Ok(());
+        }
         match self.word_pieces.push(piece) {
             Effect::Nothing => Ok(()),
             Effect::More(more) => self.words(more),

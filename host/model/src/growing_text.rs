@@ -38,7 +38,7 @@ impl GrowingText {
         if piece.is_empty() {
             return Effect::Nothing;
         }
-        if self.pieces > 1 && !self.is_grown && piece == self.joined && is_telling(piece, REPEATED_BYTES_MIN) {
+        if self.pieces > 1 && !self.is_grown && self.is_repeated_by(piece) {
             return Effect::Nothing;
         }
         self.pieces += 1;
@@ -61,6 +61,11 @@ impl GrowingText {
         self.is_grown =
             (self.pieces > 2 || is_telling(&before, REPEATED_BYTES_MIN)) && is_telling(piece, GROWN_BYTES_MIN);
         if self.is_grown { Effect::Instead(piece.to_owned()) } else { Effect::More(piece) }
+    }
+
+    /// Returns whether a piece repeats the text so far, which is sure only of the last piece.
+    pub fn is_repeated_by(&self, piece: &str) -> bool {
+        piece == self.joined && is_telling(piece, REPEATED_BYTES_MIN)
     }
 
     /// Returns the text, if it grew.

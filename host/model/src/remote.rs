@@ -101,7 +101,7 @@ impl FailedAttempt {
     }
 
     /// Adds the complaint about what the request has, if a refused request has one and no other complaint is known.
-    fn of_request(mut self, carried: impl FnOnce() -> Carried) -> Self {
+    fn for_request(mut self, carried: impl FnOnce() -> Carried) -> Self {
         if self.complaint.is_none() && matches!(self.fault, Fault::BadRequest(400 | 422)) {
             self.complaint = carried().complaint(&self.words, &self.body);
         }
@@ -345,7 +345,7 @@ impl Remote {
                 .map(|output| Completed { output, took, counted: None, context: None, is_whole: false })
                 .ok_or_else(|| broken((Fault::Late, String::new())));
         }
-        read.map_err(|refused| broken(refused).of_request(|| carried(spec, prompt, options)))?;
+        read.map_err(|refused| broken(refused).for_request(|| carried(spec, prompt, options)))?;
         let (input, made) = (counted.input.unwrap_or_default(), counted.output.unwrap_or_default());
         let is_full = is_end_of_context(input, made, u64::from(options.output_tokens_max));
         let mut output = assembly.finish().map_err(|fault| {
@@ -411,7 +411,7 @@ impl Remote {
             (Complaint::Usage, Protocol::Chat) => spec.streams,
             (_, Protocol::Chat) => true,
         });
-        Err(broken.of_request(|| carried(spec, prompt, options)))
+        Err(broken.for_request(|| carried(spec, prompt, options)))
     }
 
     fn idle(&self) -> Duration {

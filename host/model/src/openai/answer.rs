@@ -104,7 +104,8 @@ fn take_choice(choice: u64, value: &Value, assembly: &mut Assembly<'_>) -> Resul
         None => (&value["message"], true),
     };
     if choice == 0 {
-        take(message, assembly, is_whole)?;
+        let form = Form { is_whole, is_last: End::read(&value["finish_reason"]).is_some() };
+        take(message, assembly, form)?;
     } else {
         take_calls(message, assembly, is_whole)?;
     }
@@ -120,13 +121,23 @@ fn take_end(choice: u64, value: &Value, assembly: &mut Assembly<'_>) {
     natives.chain([end]).flatten().for_each(|end| assembly.ends(end));
 }
 
+/// The form of a message.
+#[derive(Clone, Copy)]
+struct Form {
+    /// Flag: it is no piece of a message.
+    is_whole: bool,
+    /// Flag: a reason for the end is beside it.
+    is_last: bool,
+}
+
 /// Takes a message, or a piece of one.
-fn take(message: &Value, assembly: &mut Assembly<'_>, is_whole: bool) -> Result<(), Fault> {
+fn take(message: &Value, assembly: &mut Assembly<'_>, form: Form) -> Result<(), Fault> {
+    let Form { is_whole, is_last } = form;
     // Servers that rename the field send both names with the same text.
     let thought = REASONING_FIELDS.iter().find_map(|name| message[*name].as_str().filter(|text| !text.is_empty()));
     assembly.piece_of_thought(thought.unwrap_or_default());
     match &message["content"] {
-        Value::String(text) => assembly.piece_of_words(text)?,
+        Value::String(text) => assembly.piece_of_words(text, is_last)?,
         Value::Array(parts) => parts.iter().try_for_each(|part| take_part(part, assembly, is_whole))?,
         // `null` in messages with calls and in most pieces.
         _ => {}
