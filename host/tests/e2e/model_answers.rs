@@ -98,8 +98,7 @@ fn opaque_state_comes_back_to_its_endpoint_alone() {
     let strict = Server::start(move |seen: &Seen| {
         let refused =
             || Act::Status(400, Vec::new(), json!({ "error": { "message": "a signature is missing" } }).to_string());
-        let is_of_turn =
-            seen.body["messages"].as_array().and_then(|all| all.last()).is_some_and(|last| last["role"] == "tool");
+        let is_of_turn = seen.asked().contains("write");
         for message in said(seen).iter().filter(|message| message["tool_calls"].is_array()) {
             let call = &message["tool_calls"][0];
             let is_whole = call["extra_content"] == of_call
