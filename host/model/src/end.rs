@@ -23,7 +23,7 @@ pub enum End {
 }
 
 /// Reasons of whole answers.
-const WHOLE: [&str; 19] = [
+const WHOLE: [&str; 25] = [
     "stop",
     "stop_sequence",
     "stop_token",
@@ -43,6 +43,12 @@ const WHOLE: [&str; 19] = [
     "finished",
     "pause_turn",
     "success",
+    "succeeded",
+    "normal",
+    "stop_sequences",
+    "stop_str",
+    "stop_word",
+    "endoftext",
 ];
 /// Reasons of answers with calls.
 const CALLS: [&str; 8] =
@@ -109,7 +115,7 @@ impl End {
         Some(match name.as_str() {
             name if WHOLE.contains(&name) => Self::Whole,
             name if CALLS.contains(&name) => Self::Calls,
-            _ if name.contains("time_limit") => Self::Broken,
+            _ if has(&["time_limit", "rate_limit"]) => Self::Broken,
             _ if has(&WITHHELD) => Self::Withheld,
             _ if has(&FULL) => Self::Full,
             _ if has(&LENGTH) => Self::Length,
