@@ -8,6 +8,7 @@ use crate::support::host_fixture::TestHost;
 use crate::support::model_server::{Act, Seen, Server};
 use crate::support::record;
 use serde_json::{Value, json};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// The key of the endpoint, which its server repeats.
@@ -156,30 +157,35 @@ fn last_words_are_few_and_go_with_their_endpoint() {
     assert_eq!(rows("SELECT count(*) FROM endpoint_words"), 0);
 }
 
-/// Answers 500 to a request with more than this many bytes of messages.
-fn fails_above(bytes: usize) -> impl Fn(&Seen) -> Act {
+/// Answers with this status to a request with more than this many bytes of messages.
+fn fails_above(status: Arc<AtomicU16>, bytes: usize) -> impl Fn(&Seen) -> Act {
     move |seen| match seen.body["messages"].to_string().len() > bytes {
-        true => refusal(500, &json!({ "error": { "message": "it broke" } })),
+        true => refusal(status.load(Ordering::Relaxed), &json!({ "error": { "message": "it broke" } })),
         false => Act::Say("Well.".to_owned()),
     }
 }
 
 #[test]
 fn error_of_one_conversation_ends_after_the_second_attempt() {
-    let server = Server::start(fails_above(20_000));
+    let status = Arc::new(AtomicU16::new(0));
+    let server = Server::start(fails_above(Arc::clone(&status), 20_000));
     let host = streaming::new_host("[model]\nbackoff_ms = 1\n", &server, "openai", &[]);
     assert_eq!(host.say("a", "hello"), "Well.");
     let long = "words ".repeat(5000);
-    for (message, at) in [(long.as_str(), 1), ("go on", 2)] {
-        let before = server.seen().len();
-        send(&host, message);
-        assert_eq!(server.seen().len() - before, 2, "message {at}");
-        let why = why(&host);
-        assert_eq!(why["failure"]["code"], "conversation_fails", "{why}");
-        assert_eq!(why["words"][0]["words"], "it broke");
+    // A refusal is not repeated.
+    for (code, requests) in [(500, 2), (400, 1), (422, 1)] {
+        status.store(code, Ordering::Relaxed);
+        for message in [long.as_str(), "go on"] {
+            let before = server.seen().len();
+            send(&host, message);
+            assert_eq!(server.seen().len() - before, requests, "{code}");
+            let why = why(&host);
+            assert_eq!(why["failure"]["code"], "conversation_fails", "{code}: {why}");
+            assert_eq!(why["words"][0]["words"], "it broke");
+        }
+        let new = host.ctl(&["--json", "chat", "a", "hello", "--new"]).ok().json();
+        assert_eq!(new["reply"], "Well.");
     }
-    let new = host.ctl(&["--json", "chat", "a", "hello", "--new"]).ok().json();
-    assert_eq!(new["reply"], "Well.");
 }
 
 #[test]

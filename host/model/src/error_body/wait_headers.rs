@@ -51,7 +51,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 pub(super) fn wait(value: &str, now: Timestamp) -> Option<Duration> {
     let until = |at: Timestamp| Duration::try_from(at.duration_since(now)).unwrap_or_default().min(LONGEST);
     if let Ok(number) = value.parse::<f64>() {
-        if !(number >= 0.0) {
+        if number.is_nan() || number < 0.0 {
             return None;
         }
         let since_epoch = match number {
