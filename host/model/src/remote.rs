@@ -346,7 +346,7 @@ impl Remote {
                 .ok_or_else(|| broken((Fault::Late, String::new())));
         }
         read.map_err(|refused| broken(refused).for_request(|| carried(spec, prompt, options)))?;
-        let (input, made) = (counted.input.unwrap_or_default(), counted.output.unwrap_or_default());
+        let [input, made] = [counted.input, counted.output].map(|count| count.unwrap_or_default().min(TOKENS_MAX));
         let is_full = is_end_of_context(input, made, u64::from(options.output_tokens_max));
         let mut output = assembly.finish().map_err(|fault| {
             let fault = if fault == Fault::Truncated && is_full { Fault::ContextTooLong } else { fault };

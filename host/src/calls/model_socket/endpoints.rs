@@ -113,7 +113,8 @@ fn recall(opened: &Endpoints, observed: BTreeMap<String, Vec<Observation>>) {
     }
 }
 
-/// Returns the endpoints of a chain, each with its key and the size of its context, if the host learned it. An endpoint whose key cannot be read is locked: it gets no request.
+/// Returns the endpoints of a chain, each with its key and the size of its context, if the host learned it. An endpoint whose key
+/// cannot be read is locked: it gets no request.
 ///
 /// # Errors
 /// A sentence for the person when the record cannot be read.

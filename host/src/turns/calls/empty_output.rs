@@ -14,7 +14,8 @@ use ironclaw_store::tables;
 /// The notice for an output without anything.
 const NOTHING: &str = "The model returned an empty answer.";
 /// The notice for thoughts without words.
-const THOUGHTS: &str = "The model returned thoughts and no answer: `/reasoning` in `ironctl chat` shows them. Ask again, or give the agent another model.";
+const THOUGHTS: &str = "The model returned thoughts and no answer: `/reasoning` in `ironctl chat` shows them. Ask again, or give the \
+     agent another model.";
 
 /// Returns the notice for a turn whose last output is empty.
 pub fn notice(tx: &ReadTx<'_>, session: SessionId, turn: TurnId, key: &ContentKey) -> Result<String, Error> {
