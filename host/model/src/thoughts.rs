@@ -6,12 +6,16 @@
 pub mod ends;
 
 /// The tags around thoughts. A thought ends at the first of its ends.
-pub(crate) const TAGS: [(&str, &[&str]); 22] = [
+pub(crate) const TAGS: [(&str, &[&str]); 26] = [
     ("<think>", &["</think>"]),
     ("<thinking>", &["</thinking>"]),
     ("<thought>", &["</thought>"]),
     ("<reasoning>", &["</reasoning>"]),
     ("<reflection>", &["</reflection>"]),
+    ("<analysis>", &["</analysis>"]),
+    ("<thoughts>", &["</thoughts>"]),
+    ("<thinking_process>", &["</thinking_process>"]),
+    ("<internal_monologue>", &["</internal_monologue>"]),
     ("<scratchpad>", &["</scratchpad>"]),
     ("<inner_monologue>", &["</inner_monologue>"]),
     ("<antThinking>", &["</antThinking>"]),

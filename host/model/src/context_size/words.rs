@@ -8,8 +8,9 @@ use std::sync::LazyLock;
 const OUTPUT_TOKENS_MIN: u32 = 16;
 
 /// Words of a refusal because of the size, in lower case.
-const REFUSALS: [&str; 40] = [
+const REFUSALS: [&str; 48] = [
     "cannot exceed max context",
+    "context is full",
     "context length exceeded",
     "context length of only",
     "context limit",
@@ -24,9 +25,12 @@ const REFUSALS: [&str; 40] = [
     "exceeds the available context size",
     "exceeds the context",
     "exceeds the maximum number of tokens",
+    "free space in the kv cache",
     "input is too long",
     "input length and `max_tokens` exceed",
     "input length exceeds",
+    "kv cache full",
+    "kv cache is full",
     "longer than the model's context length",
     "max sequence length exceeded",
     "max_new_tokens` must be <=",
@@ -39,6 +43,7 @@ const REFUSALS: [&str; 40] = [
     "model_context_window_exceeded",
     // The template of a server that dropped the beginning of the prompt.
     "no user query found",
+    "out of context",
     "prompt exceeds max length",
     "prompt is too long",
     "range of input length should be",
@@ -51,6 +56,9 @@ const REFUSALS: [&str; 40] = [
     "too many tokens in the prompt",
     "too many total text bytes",
     "überschreitet das kontextfenster",
+    "上下文长度",
+    "输入长度",
+    "超过最大长度",
 ];
 
 /// The places of the number of tokens that a model reads, in words in lower case. The first that is found counts.
@@ -80,7 +88,8 @@ static PLACES: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         r"(?:exceed the total tokens|exceeded model|max token) limit:? ([\d,_]+)",
         r"max size: ([\d,_]+) tokens",
         r"limit for this model is ([\d,_]+)",
-        r"max_seq_len\w* (?:of )?([\d,_]+)",
+        r"max_(?:seq|model)_len\w*\W{1,3}(?:of )?\(?([\d,_]+)",
+        r"(?:limit|maximum) of ([\d,_]+) (?:input )?tokens(?:$|[^ ]| [^p])",
         r"(?:session_len|max_context_len|max context length) ([\d,_]+)",
         r"max_length \(([\d,_]+)",
         r"context window limit \(([\d,_]+)",
@@ -102,6 +111,15 @@ static SUBJECT_IS_TOO_MUCH: LazyLock<Regex> = LazyLock::new(|| {
     let subject = r"\b(?:prompts?|inputs?|(?:\w+_)?tokens?|context|n_ctx|n_keep|(?:max_)?seq(?:uence)?[_ ]?len(?:gth)?|session_len|conversation)\b";
     let is_too_much = r"(?:exceed\w*|too (?:long|many|big|large)|(?:longer|greater|larger|more) than|less than [\d,_]+ tokens|>=|overflow\w*)";
     Regex::new(&format!("{subject}[^.!?]{{0,80}}{is_too_much}")).expect("a fixed pattern")
+});
+
+/// The same with the subject behind it.
+static IS_MORE_THAN: LazyLock<Regex> = LazyLock::new(|| {
+    let subject = r"(?:context|input tokens?|prompt|token limit|tokens? allowed|sequence length|n_ctx)";
+    let more = format!(
+        r"(?:exceed\w*|longer than|greater than|more than) (?:[a-z'_-]+ ){{0,6}}{subject}|\bmessages? (?:[a-z]+ ){{0,4}}too long"
+    );
+    Regex::new(&more).expect("a fixed pattern")
 });
 
 /// A request for a shorter conversation.
@@ -151,7 +169,7 @@ pub fn is_about_size(words: &str) -> bool {
         return false;
     }
     let words = OTHERS.replace_all(words, " ");
-    SUBJECT_IS_TOO_MUCH.is_match(&words) || SHORTER.is_match(&words)
+    [&SUBJECT_IS_TOO_MUCH, &IS_MORE_THAN, &SHORTER].iter().any(|rule| rule.is_match(&words))
 }
 
 /// Returns the tokens that a model reads, if these words of its server say so.

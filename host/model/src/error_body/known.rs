@@ -79,6 +79,7 @@ pub(super) const CREDIT: &[&str] = &[
     "payment method",
     "free tier of the model has been exhausted",
     "余额不足",
+    "额度不足",
     "欠费",
 ];
 
@@ -155,6 +156,9 @@ pub(super) const KEY: &[&str] = &[
     "wrong api key",
     "wrong_api_key",
     "login fail",
+    "无效的令牌",
+    "令牌无效",
+    "身份验证",
     "security token included in the request is invalid",
 ];
 
@@ -183,6 +187,9 @@ pub(super) const RATE: &[&str] = &[
     "usage limit",
     "trial key",
     "too many tokens, please wait",
+    "过于频繁",
+    "速率限制",
+    "并发",
 ];
 
 /// The server has too much to do, or its model is not loaded yet.
@@ -199,6 +206,8 @@ pub(super) const OVERLOAD: &[&str] = &[
     "engine is busy",
     "too busy",
     "high traffic",
+    "服务器繁忙",
+    "负载已饱和",
     "temporarily unavailable",
     "loading model",
     "model is loading",
@@ -227,6 +236,7 @@ pub(super) const MODEL: &[&str] = &[
     "no models loaded",
     "unable to access model",
     "model_not_available",
+    "模型不存在",
 ];
 
 /// A provider serves this account, place or organisation not yet, or never; another key changes nothing.

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 /// What models write in front of the name, at the beginning of a line.
 static LABEL: LazyLock<Regex> = LazyLock::new(|| {
-    let words = r"(?:assistant ?)?(?:commentary |analysis )?to=|(?:tool )?call:|action:|tool:|function:|name:";
+    let words = r"(?:assistant ?)?(?:commentary |analysis )?to=|(?:tool )?call:|action:|tool(?:[ _]name)?:|function:|name:|[@/]";
     let label = format!(
         r"(?i)\A[ \t]*(?:[\[*_]*(?:{words})[*_]*[ \t]*|<(?:tool|tool_name|name)>\s*)?(?:functions\.|default_api\.)?\z"
     );
@@ -22,7 +22,8 @@ static BETWEEN: LazyLock<Regex> = LazyLock::new(|| {
         r"\]",
         r"\s",
         r":",
-        r"[*_]*action input:[*_]*",
+        r"[*_]*(?:action |tool )?(?:input|arguments|args|parameters):[*_]*",
+        r"\(",
         r"\[CALL_ID\]\w+",
         r"\[ARGS\]",
         r"<\|tool_call_argument_begin\|>",
@@ -46,7 +47,8 @@ impl Names<'_> {
     pub(super) fn has_named(&self, text: &str) -> bool {
         self.0.iter().any(|tool| {
             let is_call = |at: usize| is_call_at(tool, text, at);
-            text.match_indices(&tool.name).any(|(at, _)| is_call(at)) || has_element(&tool.name, text)
+            let mut places = text.match_indices(&tool.name).map(|(at, _)| at);
+            places.any(|at| is_call(at) || is_attribute(text, at)) || has_element(&tool.name, text)
         })
     }
 }
@@ -63,16 +65,31 @@ fn is_call_at(tool: &ToolSchema, text: &str, at: usize) -> bool {
     ELEMENTS.is_match(rest) || is_arguments(tool, behind)
 }
 
+/// The beginning of an element whose attribute is the name of a tool.
+static ATTRIBUTE: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r#"\A[ \t]*<[\w:-]{1,40}\s+(?:name|tool)\s*=\s*["']?\z"#).expect("a fixed pattern"));
+
+/// Returns whether the name of a tool at this place is an attribute of an element that is the rest of the text.
+fn is_attribute(text: &str, at: usize) -> bool {
+    let line = text[..at].rfind('\n').map_or(0, |end| end + 1);
+    let preface = &text[..line];
+    let is_plain = preface.matches("```").count().is_multiple_of(2) && is_preface(preface);
+    is_plain && text.ends_with('>') && ATTRIBUTE.is_match(&text[line..at])
+}
+
 /// Returns whether a text is an object with arguments of a tool, and nothing but marks behind it.
 fn is_arguments(tool: &ToolSchema, text: &str) -> bool {
+    let known = tool.parameters["properties"].as_object();
     if !text.starts_with('{') {
-        return false;
+        // YAML: each line has the name of an argument.
+        let name = |line: &str| line.split_once(": ").map(|(name, _)| name.trim().to_owned());
+        let is_known = |name: String| known.is_some_and(|known| known.contains_key(&name));
+        return text.contains(": ") && text.lines().all(|line| name(line).is_some_and(is_known));
     }
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<Map<String, Value>>();
     let Some(Ok(given)) = values.next() else { return false };
-    let rest = text[values.byte_offset()..].trim().trim_start_matches("```");
+    let rest = text[values.byte_offset()..].trim().trim_start_matches(")").trim_start_matches("```");
     let is_closed = rest.is_empty() || CLOSINGS.find(rest).is_some_and(|closings| closings.start() == 0);
-    let known = tool.parameters["properties"].as_object();
     is_closed && known.is_none_or(|known| given.keys().all(|name| known.contains_key(name)))
 }
 

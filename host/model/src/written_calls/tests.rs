@@ -59,6 +59,9 @@ list_dir() { ls; }
         "{\"name\": \"write_file\"}",
         "Action: write the file, then read it.",
         "{\"name\": \"write_file\", \"arguments\": {}}\n\nThis JSON was the call.",
+        "tool: write_file\nIt writes a file: the path is its first argument.",
+        "The template has:\n\n```xml\n<tool name=\"write_file\">\n</tool>\n```",
+        "write_file (see below) takes a path.",
         "<write_file> is the element of Cline, and it ends with </write_file>",
     ]
     .into_iter()

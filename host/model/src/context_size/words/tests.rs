@@ -67,7 +67,7 @@ fn refusals_by_size_are_recognised_with_their_number() {
 }
 
 /// The same in further words, of which the general rule knows the kind.
-const FURTHER: [(&str, Option<u64>); 33] = [
+const FURTHER: [(&str, Option<u64>); 41] = [
     (
         "You passed 9031 input tokens and requested 2048 output tokens. However, the model's context length is only 8192 tokens, resulting in a maximum input length of 6144 tokens. Please reduce the length of the input prompt.",
         Some(8192),
@@ -122,6 +122,14 @@ const FURTHER: [(&str, Option<u64>); 33] = [
     ("input token length 9031 exceeds session_len 8192", Some(8192)),
     ("Inputs too long: 9031 tokens, max 8192", Some(8192)),
     ("prompt token size 9031 exceed max_context_len 8192", Some(8192)),
+    ("The message you submitted was too long, please submit something shorter.", None),
+    ("Your request exceeds the maximum number of input tokens", None),
+    ("The prompt is longer than max_model_len of 8192", Some(8192)),
+    ("failed to find free space in the KV cache, retrying with smaller batch size", None),
+    ("the context is full", None),
+    ("input is too large to process. increase the physical batch size", None),
+    ("The request has more tokens than the limit of 8192 tokens; shorten the prompt, which is too long", Some(8192)),
+    ("输入长度超过限制", None),
 ];
 
 #[test]
@@ -155,6 +163,9 @@ fn other_refusals_with_numbers_are_no_sizes() {
         "tools.0.custom.input_schema: JSON schema is invalid",
         "Budget has been exceeded! Current cost: 4096, Max budget: 1000",
         "temperature must be less than 2",
+        "You have reached the limit of 30000 tokens per minute",
+        "The tool name is longer than 64 characters",
+        "stop: number of stop sequences exceeds the maximum of 4",
     ] {
         assert!(!is_refusal(&words.to_lowercase()) && !is_about_size(&words.to_lowercase()), "{words}");
         assert_eq!(stated(words), None, "{words}");

@@ -401,5 +401,12 @@ ok
 </tool_response>
 Done, I wrote it."##,
         ),
+        ("attribute", r##"<tool name="write_file"><arg name="path">a.txt</arg></tool>"##),
+        ("use-tool", "I write it.\n<use_tool tool='write_file'>{\"path\": \"a.txt\"}</use_tool>"),
+        ("at", r##"@write_file {"path": "a.txt", "content": "AAA"}"##),
+        ("tool-input", "Tool: write_file\nInput: {\"path\": \"a.txt\"}"),
+        ("tool-name", "Tool name: write_file\nArguments: {\"path\": \"a.txt\"}"),
+        ("tool-call", r##"Tool call: write_file({"path": "a.txt"})"##),
+        ("yaml", "tool: write_file\narguments:\n  path: a.txt\n  content: AAA"),
     ]
 }
