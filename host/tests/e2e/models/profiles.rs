@@ -4,6 +4,7 @@
 
 use super::{ask, candidates, open, person, prompt, quick, spec, within};
 use crate::support::model_server::{Act, Api, Seen, Server};
+use ironclaw_model::context_size::ContextSign;
 use ironclaw_model::endpoint::{self, Kind};
 use ironclaw_model::profile;
 use ironclaw_model::streaming::PartialAnswer;
@@ -135,4 +136,33 @@ async fn operator_value_precedes_the_profile_and_is_never_changed() {
     let refused = endpoint::generate(&asked[0], &prompt(vec![person("hello")]), within(until), &draft).await;
     assert_eq!(super::failed(refused).code(), "bad_request");
     assert_eq!(server.seen().len(), 2, "the operator's value is sent once");
+}
+
+#[tokio::test]
+async fn learned_context_lowers_the_output_in_the_same_request() {
+    let server = Server::start(|seen| match seen.body["max_tokens"].as_u64() {
+        Some(tokens) if tokens > 4096 => {
+            let words = format!("maximum context length is 8192 tokens. However, you requested {}", tokens + 100);
+            Act::Status(400, Vec::new(), json!({ "error": { "message": words } }).to_string())
+        }
+        _ => Act::Say("hello".to_owned()),
+    });
+    for (kind, set, bounds) in [
+        (Kind::Openai, None, [8192, 2048, 2048]),
+        (Kind::Anthropic, None, [8192, 2048, 2048]),
+        (Kind::Openai, Some(5000), [5000, 2048, 4096]),
+    ] {
+        let before = server.seen().len();
+        let mut spec = spec("local", (kind, true), &server.url());
+        spec.settings.output_tokens_max = set;
+        let endpoints = open(&quick(), vec![spec]);
+        let mut candidates = candidates(&endpoints, "local");
+        let answered = ask(&candidates, vec![person("hello")]).await.expect("an output");
+        assert_eq!(answered.context, Some(ContextSign::Stated(8192)), "{kind}");
+        candidates[0].context_tokens = Some(8192);
+        let answered = ask(&candidates, vec![person("hello")]).await.expect("an output");
+        assert_eq!(answered.context, None, "{kind}: it is known");
+        let asked: Vec<_> = server.seen()[before..].iter().map(|seen| seen.body["max_tokens"].as_u64()).collect();
+        assert_eq!(asked, bounds.map(Some), "{kind}, {set:?}");
+    }
 }
