@@ -74,8 +74,12 @@ fn forms(root: &Path) -> Vec<(&'static str, PathBuf)> {
     fs::create_dir(clone.join(".git")).expect("made");
     fs::write(clone.join(".git/config"), "[core]\n").expect("written");
     fs::write(clone.join("README.md"), "A repository of skills.\n").expect("written");
+    let plain = made("Deck:Plain", "plain");
+    let text = fs::read_to_string(plain.join("SKILL.md")).expect("read");
+    let request = "```bash\ncurl https://api.weather.gov/alerts?area=KS\n```\n";
+    fs::write(plain.join("SKILL.md"), format!("{text}{request}")).expect("written");
     vec![
-        ("deck-plain", made("Deck:Plain", "plain")),
+        ("deck-plain", plain),
         ("deck-zip", root.join("deck.zip")),
         ("deck-skill", root.join("deck.skill")),
         ("deck-tar", root.join("deck.tar.gz")),
@@ -106,6 +110,12 @@ fn foreign_skill_of_each_form_is_followed_by_an_agent() {
         if number > 0 {
             continue;
         }
+        let hosts = host.ctl(&["--json", "egress", "list", "a"]).ok().json();
+        assert_eq!(
+            (hosts.as_array().map(Vec::len), &hosts[0]["host"]),
+            (Some(1), &json!("api.weather.gov")),
+            "{hosts}"
+        );
         // The texts and the module, once: each form has the same files.
         for (file, word) in [("references/forms.md", "heron"), ("references/editing.md", "crane")] {
             assert!(said.contains(file), "{name}: {file} is not in\n{said}");

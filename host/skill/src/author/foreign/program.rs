@@ -15,6 +15,8 @@ const DATA: [&str; 20] = [
     "json", "yaml", "yml", "toml", "xml", "xsd", "html", "css", "csv", "png", "jpg", "jpeg", "gif", "svg", "pdf",
     "docx", "xlsx", "pptx", "ttf", "woff2",
 ];
+/// Bytes of the name of an interpreter.
+const INTERPRETER_BYTES_MAX: usize = 32;
 const ELF: &[u8] = b"\x7fELF";
 
 /// Returns the ending of a path in lower case.
@@ -51,7 +53,8 @@ pub(super) fn interpreter(path: &str, file: &File) -> Option<String> {
         let words = String::from_utf8_lossy(&first[2..]).into_owned();
         let mut words = words.split_whitespace().map(|word| word.rsplit('/').next().unwrap_or(word));
         let word = words.find(|word| *word != "env" && !word.starts_with('-'))?;
-        return Some(word.to_owned());
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '+' | '.');
+        return (word.len() <= INTERPRETER_BYTES_MAX && word.chars().all(is_plain)).then(|| word.to_owned());
     }
     let name = match ending(path).as_str() {
         "py" => "python3",

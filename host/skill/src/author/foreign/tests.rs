@@ -317,6 +317,13 @@ fn needs_are_read_from_programs_and_commands() {
         ("notes.md", "```sh\ncurl https://api.example.com/x\ncurl https://$HOST/x\n```\n", 1, None, Some("curl")),
         ("a.py", &format!("requests.get(f\"{url}\")\n"), 1, Some("/points/{part1}?units={part2?}"), Some("python3")),
         ("a.py", "# see https://docs.python.org/x\n", 1, None, Some("python3")),
+        (
+            "a.sh",
+            &format!("#!/usr/bin/env X={}\ncurl https://api.weather.gov/{}\n", "x".repeat(99), "y/".repeat(200)),
+            1,
+            None,
+            None,
+        ),
         ("notes.md", "Text.\n", 0, None, None),
     ] {
         let desk = Desk::new(&[("SKILL.md", PLAIN), (path, text)]);

@@ -22,6 +22,9 @@ const PLACEHOLDERS: [&str; 9] = [
 ];
 /// Words of a line that sends a body.
 const SENDS: [&str; 8] = ["POST", ".post(", " -d ", "--data", " -F ", "PUT", ".put(", "PATCH"];
+/// Bytes of a template and of the name of a host.
+const TEMPLATE_BYTES_MAX: usize = 255;
+const HOST_BYTES_MAX: usize = 100;
 /// Slots of one template.
 const SLOTS_MAX: usize = 8;
 
@@ -73,7 +76,7 @@ fn asked(address: &str, sends: bool) -> Option<Egress> {
         host.contains('.') && host.split('.').all(is_part) && host.split('.').any(|part| part.parse::<u16>().is_err());
     let last = host.rsplit('.').next().unwrap_or_default();
     let is_placeholder = PLACEHOLDERS.iter().any(|end| host.ends_with(end)) || last.chars().all(|c| c.is_ascii_digit());
-    if !is_name || is_placeholder {
+    if !is_name || is_placeholder || host.len() > HOST_BYTES_MAX {
         return None;
     }
     let mut methods = vec!["GET".to_owned()];
@@ -122,5 +125,5 @@ fn template(rest: &str) -> Option<String> {
             names.push(name);
         }
     }
-    (slots <= SLOTS_MAX).then_some(template)
+    (slots <= SLOTS_MAX && template.len() <= TEMPLATE_BYTES_MAX).then_some(template)
 }
