@@ -69,7 +69,7 @@ impl Fixture {
         self.host.ctl(&["mcp", "grant", "a", server, "--yes"]).ok();
         let words = format!("/allow send -- use {server}__length {{\"of\":\"{variable}\"}}");
         // A conversation of its own: after the text of a server each call asks.
-        call(&self.host, &format!("{server}-{variable}"), &words).1
+        call(&self.host, &format!("{server}-{}", variable.to_lowercase()), &words).1
     }
 }
 
@@ -140,7 +140,7 @@ fn entry_that_cannot_be_imported_is_named_with_the_reason() {
         ("docker", json!({ "command": "docker", "args": ["run", "-i", "mcp/x"] }), "docker"),
         ("shell", json!({ "command": "bash", "args": ["-c", "papers"] }), "shell string"),
         ("nowhere", json!({ "command": "npx", "args": ["nowhere-npm"] }), "nowhere-npm"),
-        ("norange", json!({ "command": "npx", "args": ["papers-npm@^9"] }), "papers-npm"),
+        ("norange", json!({ "command": "npx", "args": ["papers-npm@^9"] }), "^9"),
         ("two", json!({ "command": "npx", "args": ["two-npm"] }), "one, two"),
         ("library", json!({ "command": "npx", "args": ["library-npm"] }), "no program"),
         ("git", json!({ "command": "uvx", "args": ["--from", "git+https://h/x", "x"] }), "registry"),
