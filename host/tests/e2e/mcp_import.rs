@@ -69,7 +69,7 @@ impl Fixture {
         self.host.ctl(&["mcp", "grant", "a", server, "--yes"]).ok();
         let words = format!("/allow send -- use {server}__length {{\"of\":\"{variable}\"}}");
         // A conversation of its own: after the text of a server each call asks.
-        call(&self.host, &format!("{server}-{}", variable.to_lowercase()), &words).1
+        call(&self.host, &format!("{server}-{}", variable.to_lowercase().replace('_', "-")), &words).1
     }
 }
 
