@@ -60,9 +60,10 @@ fn agent_with_commands() -> TestHost {
 
 /// Grants a server on loopback to the commands of the agent.
 fn grant(host: &TestHost, port: u16, commands: &str, paths: &[&str]) {
+    // A host has one grant.
+    let name = if commands == "git" { "localhost" } else { "127.0.0.1" };
     let methods = if commands == "git" { vec!["GET", "POST"] } else { vec!["GET", "HEAD"] };
-    let mut grant =
-        json!({ "host": "127.0.0.1", "port": port, "methods": methods, "commands": commands, "paths": paths });
+    let mut grant = json!({ "host": name, "port": port, "methods": methods, "commands": commands, "paths": paths });
     if commands == "git" {
         grant["upload_bytes_max"] = json!(1 << 20);
     }
@@ -80,7 +81,7 @@ fn no_tool_writes_the_address_of_the_gateway() {
     let (port, git) = (registry.port, git.port);
     grant(&host, git, "git", &["/ada/{r}/info/refs?service=git-upload-pack", "/ada/{r}/git-upload-pack"]);
     grant(&host, port, "npm", &["/npm/{package}"]);
-    let repository = format!("http://127.0.0.1:{git}/ada/tulip.git");
+    let repository = format!("http://localhost:{git}/ada/tulip.git");
     for command in [
         "mkdir n && cd n && npm install tulip && npm shrinkwrap && npm cache verify".to_owned(),
         "mkdir w && cd w && npm init --yes && npm install tulip --save-exact --no-package-lock && npm ls --json > ls"
@@ -132,7 +133,6 @@ fn every_spelling_of_a_granted_host_leads_to_it() {
         format!("https://LOCALHOST:{port}/"),
         format!("http://LocalHost:{port}/"),
         format!("http://localhost.:{port}/"),
-        format!("https://localhost.:{port}/"),
         format!("http://127.0.0.1:8129/127.0.0.1:{port}/"),
         "git@127.0.0.1:".to_owned(),
         "git@localhost:".to_owned(),
