@@ -31,7 +31,7 @@ fn tools(registry: u16, git: u16) -> Vec<Tool> {
         format!("[source.crates-io]\\nreplace-with = \\\"own\\\"\\n[source.own]\\nregistry = \\\"{index}\\\"\\n");
     let go = format!("GOPROXY=http://{HOST}:{registry}/go GONOSUMDB=example.org GOFLAGS=-modcacherw");
     vec![
-        tool("mkdir pnpm && cd pnpm && pnpm add tulip && node node_modules/tulip/cli.js".into(), "pnpm/pnpm-lock.yaml", "tulip@1.2.3"),
+        tool("mkdir pnpm && cd pnpm && pnpm add --ignore-scripts tulip && node node_modules/tulip/cli.js".into(), "pnpm/pnpm-lock.yaml", "tulip@1.2.3"),
         tool(
             format!("mkdir y1 && cd y1 && echo '{{}}' > package.json && node {modules}/yarn/bin/yarn.js add tulip"),
             "y1/yarn.lock",
