@@ -69,21 +69,25 @@ impl Client {
         &self.server
     }
 
-    /// Lists all tools, page by page, and clears [`Self::has_changed`]. A server without tools has an empty list.
+    /// Lists all tools, page by page, and clears [`Self::has_changed`]. A server without tools has an empty list. A cursor that leads
+    /// nowhere ends the list; [`Listing::cut`] has the reason.
     ///
     /// # Errors
-    /// [`Error::TooManyTools`], [`Error::DuplicateTool`], [`Error::TooLarge`], [`Error::Late`], and the failures of a request.
+    /// [`Error::TooManyTools`], [`Error::TooLarge`], [`Error::Late`], and the failures of a request.
     pub async fn list(&self) -> Result<Listing, Error> {
         timeout(self.limits.whole, self.pages()).await.map_err(|_| Error::Late)?
     }
 
     async fn pages(&self) -> Result<Listing, Error> {
         self.protocol.traffic().clear_changed();
-        let mut pages = Pages::new(&self.limits);
+        let mut pages = Pages::new(&self.limits, self.server.era);
         let mut cursor = None;
         loop {
             let sent = self.protocol.send(Request::List { cursor }).await?;
             let page = match sent.result().await {
+                Err(Error::Answered { code, .. }) if pages.refused(code) => {
+                    return Ok(pages.finish(self.server.clone()));
+                }
                 Err(Error::Answered { code: METHOD_NOT_FOUND, .. }) => json!({"tools": []}),
                 page => page?,
             };

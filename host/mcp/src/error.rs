@@ -45,12 +45,9 @@ pub enum Error {
     ArgumentsTooLarge { bytes_max: usize },
     #[error("the server did not answer in time")]
     Late,
-    /// A listing has too many tools, or too many pages.
-    #[error("the server lists more than {tools_max} tools, or endless pages; use a server with fewer")]
+    /// A listing has too many tools.
+    #[error("the server lists more than {tools_max} tools; use a server with fewer")]
     TooManyTools { tools_max: usize },
-    /// Two tools of one listing have the same name.
-    #[error("the server lists the tool {0} twice; report it to its author")]
-    DuplicateTool(String),
     #[error("the connection to the server ended; connect again")]
     Gone,
 }

@@ -184,8 +184,13 @@ impl Link {
         let bytes = text.len();
         match message::read(text).await {
             Message::Read(message) => Ok(self.pass_read(message, bytes, id).await),
-            Message::Unread { id: of, why } if of.is_none_or(|of| of == id) => Err(Error::Unreadable(why)),
-            Message::Unread { .. } | Message::Other => {
+            Message::Unread(unread) if unread.id.is_none_or(|of| of == id) => {
+                match self.traffic.page(id, unread.page) {
+                    Some(response) => Ok(self.responses.send(response).await.is_ok()),
+                    None => Err(Error::Unreadable(unread.why)),
+                }
+            }
+            Message::Unread(_) | Message::Other => {
                 self.traffic.drop_bytes(bytes);
                 Ok(false)
             }
@@ -225,7 +230,7 @@ impl Link {
         let is_probe = method == "server/discover";
         let mut message = match message::read(body).await {
             Message::Read(message) => message,
-            Message::Unread { .. } | Message::Other => Value::Null,
+            Message::Unread(_) | Message::Other => Value::Null,
         };
         if message.get("error").is_some_and(Value::is_object) {
             // A server that could not read the request does not know its id.

@@ -25,6 +25,6 @@ pub use answer::{Answer, Asked, NotAnswered, Output};
 pub use client::Client;
 pub use error::Error;
 pub use limits::{CallLimits, Limits};
-pub use listing::{ListedTool, Listing};
+pub use listing::{Cut, ListedTool, Listing};
 pub use progress::Progress;
 pub use server::{Era, ServerInfo};

@@ -3,6 +3,7 @@
 //! Reads a long message in a blocking thread, and few of them at once: the tree of a message takes a hundred times its text. See
 //! [`ironclaw_text::json`].
 
+use crate::listing::pieces;
 use ironclaw_text::json;
 use serde_json::Value;
 use tokio::sync::Semaphore;
@@ -19,14 +20,18 @@ static LONG: Semaphore = Semaphore::const_new(LONG_MAX);
 /// A message of a server.
 pub(crate) enum Message {
     Read(Value),
-    /// An object that cannot be read.
-    Unread {
-        /// The number in its field `id`.
-        id: Option<i64>,
-        why: String,
-    },
+    Unread(Unread),
     /// No object, such as a line of a log.
     Other,
+}
+
+/// An object that cannot be read.
+pub(crate) struct Unread {
+    /// The number in its field `id`.
+    pub(crate) id: Option<i64>,
+    pub(crate) why: String,
+    /// Its result, if that is a page of a listing: an entry that cannot be read hides no other.
+    pub(crate) page: Option<Value>,
 }
 
 /// Reads a message. No tree is made of a text that is no object.
@@ -46,6 +51,10 @@ fn parsed(text: &[u8]) -> Message {
     }
     match json::read(text, VALUES_MAX) {
         Ok(value) => Message::Read(value),
-        Err(unread) => Message::Unread { id: json::number_in(text, "id"), why: unread.to_string() },
+        Err(unread) => Message::Unread(Unread {
+            id: json::number_in(text, "id").or_else(|| pieces::number(text, b"id")),
+            why: unread.to_string(),
+            page: pieces::read(text, VALUES_MAX),
+        }),
     }
 }

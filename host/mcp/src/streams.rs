@@ -56,8 +56,8 @@ impl<R: AsyncRead + Unpin> Reader<R> {
             let bytes = line.len();
             let sorted = match message::read(line).await {
                 Message::Read(message) => self.traffic.sort(message, bytes),
-                Message::Unread { id, why } => {
-                    self.traffic.unreadable(id, &why, bytes).map_or(Sorted::Dropped, Sorted::Response)
+                Message::Unread(unread) => {
+                    self.traffic.unreadable(unread, bytes).map_or(Sorted::Dropped, Sorted::Response)
                 }
                 // Some servers log to their output.
                 Message::Other => {

@@ -5,6 +5,7 @@
 
 use crate::Error;
 use crate::answer::Asked;
+use crate::message::Unread;
 use crate::progress::{Progress, Watched};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -15,6 +16,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
 /// The code of the host for an answer that it cannot read. No server uses it: JSON-RPC reserves the codes that a server may send.
 pub(crate) const UNREADABLE: i32 = i32::MIN;
+/// The method of a request for a page of a listing.
+const LISTING: &str = "tools/list";
 /// Requests of a server that are kept to be shown.
 const ASKED_MAX: usize = 4;
 
@@ -82,13 +85,25 @@ impl Traffic {
     }
 
     /// Makes the answer to an open request of a message that cannot be read; `None` if it answers no open request.
-    pub(crate) fn unreadable(&self, id: Option<i64>, why: &str, bytes: usize) -> Option<Response> {
+    pub(crate) fn unreadable(&self, unread: Unread, bytes: usize) -> Option<Response> {
+        let Unread { id, why, page } = unread;
+        if let Some(response) = id.and_then(|id| self.page(id, page)) {
+            return Some(response);
+        }
         let open = id.and_then(|id| Some((id, locked(&self.open).remove(&id)?)));
         let Some((id, Open { method, .. })) = open else {
             self.drop_bytes(bytes);
             return None;
         };
         Some(Response { id, method, content: Err(json!({"code": UNREADABLE, "message": why})) })
+    }
+
+    /// Makes the answer to an open request for a page of a listing of the entries that can be read; `None` if that is not open.
+    pub(crate) fn page(&self, id: i64, page: Option<Value>) -> Option<Response> {
+        let (page, mut open) = (page?, locked(&self.open));
+        open.get(&id).filter(|open| open.method == LISTING)?;
+        let Open { method, .. } = open.remove(&id)?;
+        Some(Response { id, method, content: Ok(page) })
     }
 
     /// Counts a message that is dropped.

@@ -4,6 +4,7 @@
 //! write; the strict one is `ironclaw_contract::canonical`.
 
 mod objects;
+pub mod pieces;
 
 pub use objects::from_value;
 

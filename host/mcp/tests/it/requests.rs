@@ -1,7 +1,7 @@
 //! The messages that a server sees and sends, line by line.
 
 use crate::server::{object, quick};
-use ironclaw_mcp::{Client, Error, Limits};
+use ironclaw_mcp::{Client, Cut, Error, Limits};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
@@ -111,22 +111,74 @@ async fn unknown_fields_of_a_tool_are_kept() {
 }
 
 #[tokio::test]
-async fn bad_listings_are_named() {
+async fn odd_entry_is_in_the_listing_with_the_others() {
     let (client, mut script) = scripted(Limits::default()).await;
+    let good = json!({"name": "good", "inputSchema": {"type": "object"}});
     let tool = json!({"name": "t", "inputSchema": {}});
-    let (listing, _) = tokio::join!(client.list(), script.answer(json!({"tools": [tool, tool]})));
-    assert_eq!(listing.unwrap_err(), Error::DuplicateTool("t".to_owned()));
-    for bad in [json!({"name": "", "inputSchema": {}}), json!({"name": "t"}), json!(3)] {
-        let (listing, _) = tokio::join!(client.list(), script.answer(json!({"tools": [bad]})));
-        assert!(matches!(listing.unwrap_err(), Error::Protocol(_)), "{bad}");
+    for odd in [
+        vec![tool.clone(), tool],
+        vec![json!({"name": "", "inputSchema": {}})],
+        vec![json!({"name": "t"})],
+        vec![json!(3)],
+    ] {
+        let mut all = odd.clone();
+        all.push(good.clone());
+        let (listing, _) = tokio::join!(client.list(), script.answer(json!({"tools": all})));
+        let listed: Vec<Value> = listing.expect("a listing").tools.into_iter().map(|tool| tool.listed).collect();
+        assert_eq!(listed, all, "{odd:?}");
     }
-    let endless = async {
-        for _ in 0..100 {
-            script.answer(json!({"tools": [], "nextCursor": "more"})).await;
+    let long = json!({"name": "long", "description": "x".repeat(300_000)});
+    let (listing, _) = tokio::join!(client.list(), script.answer(json!({"tools": [long, good]})));
+    let tools = listing.expect("a listing").tools;
+    assert_eq!((tools[0].name.as_str(), tools[0].unread.is_some(), &tools[0].listed), ("long", true, &Value::Null));
+    assert_eq!(tools[1].listed, good);
+}
+
+/// Lists over a script that answers with these pages. Returns the number of the tools, and the reason why there may be more.
+async fn paged(pages: Vec<Value>) -> (usize, Option<Cut>) {
+    let (client, mut script) = scripted(Limits::default()).await;
+    let answers = async {
+        for page in pages {
+            script.answer(page).await;
         }
     };
-    let (listing, ()) = tokio::join!(client.list(), endless);
-    assert!(matches!(listing.unwrap_err(), Error::TooManyTools { .. }));
+    let (listing, ()) = tokio::join!(client.list(), answers);
+    let listing = listing.expect("a listing");
+    (listing.tools.len(), listing.cut)
+}
+
+#[tokio::test]
+async fn odd_cursor_ends_the_listing_with_its_reason() {
+    let page = |tool: &str, next: Value| json!({"tools": [{"name": tool}], "nextCursor": next});
+    for (pages, tools, cut) in [
+        (vec![page("a", json!(null))], 1, None),
+        (vec![page("a", json!(""))], 1, None),
+        (vec![page("a", json!("x")), page("b", json!(""))], 2, None),
+        (vec![page("a", json!("x")), page("b", json!("x"))], 2, Some(Cut::RepeatedCursor { page: 2 })),
+        (vec![page("a", json!("x")), page("a", json!("x"))], 1, Some(Cut::RepeatedCursor { page: 2 })),
+        (vec![page("a", json!("x")), page("a", json!("y"))], 1, Some(Cut::RepeatedPage { page: 2 })),
+        (vec![page("a", json!(2))], 1, Some(Cut::WrongCursor { page: 1 })),
+        (vec![page("a", json!("x")), json!({"tools": 3})], 1, Some(Cut::WrongPage { page: 2 })),
+        (vec![page("a", json!("x")), json!({"tools": null})], 1, None),
+        (
+            vec![page("a", json!("x")), page("b", json!("y")), page("c", json!("x"))],
+            3,
+            Some(Cut::RepeatedCursor { page: 3 }),
+        ),
+    ] {
+        assert_eq!(paged(pages.clone()).await, (tools, cut), "{pages:?}");
+    }
+    let (client, mut script) = scripted(Limits::default()).await;
+    let refused = async {
+        script.answer(page("a", json!("x"))).await;
+        let request = script.read().await;
+        script.write(json!({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32602, "message": "no"}})).await;
+    };
+    let (listing, ()) = tokio::join!(client.list(), refused);
+    let listing = listing.expect("a listing");
+    assert_eq!((listing.tools.len(), listing.cut), (1, Some(Cut::RefusedPage { page: 2, code: -32602 })));
+    let endless = (0..100).map(|n| page(&n.to_string(), json!(n.to_string()))).collect();
+    assert_eq!(paged(endless).await, (100, Some(Cut::TooManyPages { pages_max: 100 })));
 }
 
 #[tokio::test]

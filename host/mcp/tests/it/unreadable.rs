@@ -72,6 +72,26 @@ async fn answer_that_cannot_be_read_fails_its_request_at_once() {
 }
 
 #[tokio::test]
+async fn entry_that_cannot_be_read_hides_no_other() {
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let many = format!("[{}0]", "0,".repeat(100_000));
+    for odd in ["\"\\ud800\"", "NaN", &deep, &many] {
+        let odd = format!("{{\"name\":\"odd\",\"inputSchema\":{{\"default\":{odd}}}}}");
+        let good = "{\"name\":\"good\",\"inputSchema\":{\"type\":\"object\"}}";
+        let result = format!("{{\"tools\":[{odd},{good}]}}");
+        let whole = format!("{{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{result}}}");
+        let mut answers = handshake();
+        answers.push(format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: application/json\r\n\r\n{whole}"));
+        let (url, _served) = serve(answers).await;
+        for client in [over_streams(result).await, over(url, None).await.expect("a connection")] {
+            let tools = client.list().await.expect("a listing").tools;
+            assert_eq!((tools[0].name.as_str(), tools[0].unread.is_some()), ("odd", true));
+            assert_eq!((tools[1].name.as_str(), tools[1].unread.is_some(), tools.len()), ("good", false, 2));
+        }
+    }
+}
+
+#[tokio::test]
 async fn many_values_within_the_bound_are_an_answer() {
     let rows = format!("{{\"content\":[],\"structuredContent\":[{}0]}}", "{\"a\":0},".repeat(20_000));
     let client = over_streams(rows).await;
