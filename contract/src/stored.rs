@@ -158,7 +158,7 @@ mod schemas {
         Access, AgentRole, AllowanceStatus, CallState, CatchUp, CeilingKind, ChangeKind, ChangeStatus, ChannelKind,
         Commands, Decider, DestinationState, Engage, EntryType, FeatureState, FileKind, FileLoss, GuardMode, Ignored, ItemKind, Label,
         FindingArea, FindingLevel, Supposition,
-        LedgerFault, McpListed, McpLoginState, McpServerState, McpTransport, ModelKind, NoCopy, OccurrenceState,
+        LedgerFault, McpListed, McpLoginState, McpServerState, McpTransport, McpUnfitReason, ModelKind, NoCopy, OccurrenceState,
         QuestionStatus, Receipt, RequestStatus, RequesterKind, Role, RunContext, ScheduleState, SecretSource, Senders, SessionPhase, SignatureRule,
         Sharing, SkillTrust, Speaker, StageOutcome, TokenState, UnknownSenders, ValueSource, WrittenBy,
         message::Status as "MessageStatus",

@@ -13,6 +13,7 @@ mod support {
     pub(crate) mod host_fixture;
     pub(crate) mod issuer;
     pub(crate) mod jail_fixture;
+    pub(crate) mod listed_mcp;
     pub(crate) mod many_schedules;
     pub(crate) mod many_sessions;
     pub(crate) mod mcp_server;
@@ -58,6 +59,7 @@ mod e2e {
     mod mcp_demo;
     mod mcp_hosts;
     mod mcp_import;
+    mod mcp_listings;
     mod mcp_login;
     mod mcp_login_forms;
     mod mcp_login_published;

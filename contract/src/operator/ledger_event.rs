@@ -218,7 +218,7 @@ events! {
     ContextUnsealed = "context.unsealed", [Kind::Retract], "session mode passed reason", "A mode that weakens the guard let an unsealed item pass.";
     [Call]
     CallRecorded = "call.recorded", [Kind::Claim], "session turn call tool class arguments_digest", "A tool call was recorded.";
-    CallStarted = "call.started", [Kind::Claim], "session turn call tool arguments_digest host", "The host began to carry out a call; its effect may have happened.";
+    CallStarted = "call.started", [Kind::Claim], "session turn call tool arguments_digest host server_tool", "The host began to carry out a call; its effect may have happened.";
     CallRefused = "call.refused", [Kind::Retract], "session turn call tool arguments_digest reason", "A tool call was refused.";
     CallAsked = "call.asked", [Kind::Claim], "session turn call request tool class arguments_digest reasons principal expires", "A call waits for a person.";
     [Request]

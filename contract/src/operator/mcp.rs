@@ -46,6 +46,24 @@ crate::words! {
         Gone = "gone",
     }
 
+    /// The reason why no agent can get a tool that a server lists.
+    pub enum McpUnfitReason {
+        /// Its entry of the listing is no object.
+        Entry = "entry",
+        /// Its name is missing, too long, or has control characters.
+        Name = "name",
+        /// The server lists its name twice.
+        Twice = "twice",
+        /// A model would know it by the name of another tool.
+        NameTaken = "name_taken",
+        /// The schema of its arguments cannot be used.
+        Schema = "schema",
+        /// Its description is too long.
+        Description = "description",
+        /// The host cannot read its entry: it is too large, nested too deeply, or no JSON.
+        Unreadable = "unreadable",
+    }
+
     /// The state of a login at an MCP server.
     pub enum McpLoginState {
         /// The host has a token.
@@ -94,7 +112,10 @@ pub struct McpServer {
     pub instructions: Option<String>,
     /// The tools of its last listing, and confirmed ones that it no longer lists.
     pub tools: Vec<McpServerTool>,
-    /// The reason why the last listing has no manifests.
+    /// Remarks of the host about its last listing, such as pages that it could not read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
+    /// The reason why no tool of the last listing can be confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// Headers of each request to it.
@@ -124,7 +145,7 @@ pub struct McpServer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct McpServerTool {
-    /// Its name on the server.
+    /// Its name on the server; empty if it has none.
     pub name: String,
     /// Its name for a model; absent if it cannot be offered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -143,6 +164,19 @@ pub struct McpServerTool {
     pub always_asks: bool,
     /// Its listing beside the confirmed one.
     pub listed: McpListed,
+    /// The reason why no agent can get it; absent if agents can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfit: Option<McpUnfit>,
+}
+
+/// The reason why no agent can get a tool. The other tools of its server are not concerned.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct McpUnfit {
+    /// The kind of the reason.
+    pub reason: McpUnfitReason,
+    /// The reason in words, which can quote the server.
+    pub words: String,
 }
 
 /// A header whose value is a secret.

@@ -227,6 +227,7 @@ const INSIDE: &[&str] = &[
     "McpServerHeader", // McpServer
     "McpServerLogin",  // McpServer
     "McpServerTool",   // McpServer
+    "McpUnfit",        // McpServer
     "McpTool",         // Action, in its payload
     "MessageFile",     // NewMessage
     "MessageImage",    // NewMessage

@@ -17,11 +17,10 @@ use ironclaw_contract::operator::{
 };
 use ironclaw_contract::seam::change::{McpHeader, McpHost, McpVariable, Mount, Packages};
 use ironclaw_contract::seam::seal::Label;
-use ironclaw_judge::manifest::{Manifest, server};
+use ironclaw_judge::manifest::server::{self, Tools};
 use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::Denied;
-use std::collections::BTreeMap;
 
 /// `GET /v1/mcp`
 pub async fn list(State(api): State<Api>) -> Reply<Vec<McpServer>> {
@@ -91,7 +90,7 @@ async fn one(api: &Api, name: String, manifest: Option<String>) -> Result<McpSer
     let found = api.state().read(move |tx| {
         let server = mcp::find(tx, &named).map_err(Error::from)?.ok_or_else(|| mcp::unknown(&named))?;
         if let (Some(manifest), Some(seen)) = (&manifest, server.seen().map_err(Error::from)?) {
-            mcp::manifests(&named, &seen, Some(manifest))?;
+            mcp::tools(&named, &seen, Some(manifest))?;
         }
         view(tx, server, manifest.as_deref()).map_err(|error| Denied::Failed(Error::from(error)))
     });
@@ -103,21 +102,12 @@ async fn one(api: &Api, name: String, manifest: Option<String>) -> Result<McpSer
 /// Returns a server with the table of its tools, by these manifests or by the confirmed ones.
 fn view(tx: &ReadTx<'_>, server: Server, manifest: Option<&str>) -> Result<McpServer, ironclaw_state::Error> {
     let (seen, confirmed) = (server.seen()?, server.confirmed()?);
-    let listed = mcp::manifests(
-        server.name(),
-        seen.as_ref().unwrap_or(&Listing::default()),
-        manifest.or(server.manifest.as_deref()),
-    )
-    .or_else(|refusal| match manifest {
-        // The confirmed manifests may not fit the new listing; then the strictest are proposed.
-        None => mcp::manifests(server.name(), seen.as_ref().unwrap_or(&Listing::default()), None),
-        Some(_) => Err(refusal),
-    });
-    let (manifests, problem) = match listed {
-        Ok(manifests) => (manifests, None),
-        Err(refusal) => (BTreeMap::new(), Some(refusal.message)),
-    };
-    let tools = table(seen.as_ref(), confirmed.as_ref(), &manifests);
+    // The confirmed manifests may not fit the new listing; a tool whose manifest does not fit has the strictest.
+    let entries = seen.as_ref().map(|seen| seen.tools.as_slice()).unwrap_or_default();
+    let known = server::fitting_manifests(server.name(), entries, manifest.or(server.manifest.as_deref()));
+    let problem = (known.manifests.is_empty() && seen.is_some())
+        .then(|| format!("MCP server {} lists no tool that an agent can get", server.name()));
+    let tools = table(seen.as_ref(), confirmed.as_ref(), &known);
     let holders = mcp::holders(tx, server.name())?.into_iter();
     let reached = |McpHost { host, port, upload_bytes_max }| McpServerHost {
         host,
@@ -140,6 +130,7 @@ fn view(tx: &ReadTx<'_>, server: Server, manifest: Option<&str>) -> Result<McpSe
         digest: seen.as_ref().map(Listing::digest),
         instructions: seen.as_ref().and_then(|seen| seen.instructions.clone()),
         tools,
+        remarks: seen.map(|seen| seen.remarks).unwrap_or_default(),
         problem,
         agents: holders.map(|grant| McpHolder { agent: grant.agent_name, tools: grant.tools }).collect(),
         made_at: ironclaw_ledger::rfc3339(server.made_at),
@@ -161,20 +152,19 @@ fn view(tx: &ReadTx<'_>, server: Server, manifest: Option<&str>) -> Result<McpSe
     })
 }
 
-/// Returns the tools of the last listing, and then the confirmed ones that it no longer has.
-fn table(
-    seen: Option<&Listing>,
-    confirmed: Option<&Listing>,
-    manifests: &BTreeMap<String, Manifest>,
-) -> Vec<McpServerTool> {
-    let listed = seen.into_iter().flat_map(Listing::names);
-    let listed = listed.map(|name| tool(name, seen, confirmed, manifests.get(name)));
+/// Returns the tools of the last listing, then its entries without a name, and then the confirmed tools that it no longer has.
+fn table(seen: Option<&Listing>, confirmed: Option<&Listing>, known: &Tools) -> Vec<McpServerTool> {
+    let row = |name: &str, seen| tool(name, seen, confirmed, known);
+    let listed = seen.into_iter().flat_map(Listing::names).filter(|name| !name.is_empty());
+    let nameless = known.unfit.iter().filter(|unfit| unfit.name.is_empty());
+    let nameless = nameless.map(|one| McpServerTool { unfit: Some(one.why.clone()), ..row("", seen) });
     let gone = confirmed.into_iter().flat_map(Listing::names);
-    let gone = gone.filter(|name| seen.is_none_or(|seen| seen.tool(name).is_none()));
-    listed.chain(gone.map(|name| tool(name, None, confirmed, None))).collect()
+    let gone = gone.filter(|name| seen.is_none_or(|seen| !seen.has(name)));
+    listed.map(|name| row(name, seen)).chain(nameless).chain(gone.map(|name| row(name, None))).collect()
 }
 
-fn tool(name: &str, seen: Option<&Listing>, confirmed: Option<&Listing>, manifest: Option<&Manifest>) -> McpServerTool {
+fn tool(name: &str, seen: Option<&Listing>, confirmed: Option<&Listing>, known: &Tools) -> McpServerTool {
+    let manifest = seen.and_then(|_| known.manifests.get(name));
     let rule = |(name, argument): (&String, &ironclaw_judge::manifest::Argument)| {
         let outward = if argument.outward { " outward" } else { "" };
         (name.clone(), format!("{}{outward}", argument.rule.name()))
@@ -182,12 +172,13 @@ fn tool(name: &str, seen: Option<&Listing>, confirmed: Option<&Listing>, manifes
     McpServerTool {
         name: name.to_owned(),
         offered_as: manifest.map(|manifest| manifest.name.clone()),
-        description: seen.or(confirmed).map(|listing| listing.description(name)).unwrap_or_default(),
+        description: seen.or(confirmed).map(|listing| listing.description(name)).unwrap_or_default().to_owned(),
         class: manifest.map(|manifest| manifest.class.name().to_owned()).unwrap_or_default(),
         rules: manifest.iter().flat_map(|manifest| &manifest.arguments).map(rule).collect(),
         labels: vec![Label::External.name().to_owned()],
         loosened: manifest.map(server::loosenings).unwrap_or_default(),
         always_asks: manifest.is_some_and(|manifest| manifest.always_ask),
         listed: seen.map_or(McpListed::Gone, |seen| seen.beside(confirmed, name)),
+        unfit: seen.and_then(|_| known.unfit(name)).cloned(),
     }
 }

@@ -8,7 +8,7 @@ pub mod hosts;
 pub mod issuer;
 pub mod login;
 mod registration;
-mod tools;
+mod server_tools;
 
 use super::{Agent, destinations, egress, skills};
 use crate::registry::secrets::SecretName;
@@ -19,14 +19,13 @@ use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::{Bound, DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::{McpConfirm, McpRegister};
 use ironclaw_judge::Class;
-use ironclaw_judge::manifest::{Manifest, server};
+use ironclaw_judge::manifest::server::{self, Tools};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::refusal::{Denied, Refusal};
 use ironclaw_store::tables::mcp as table;
 use ironclaw_text::excerpt::quoted;
 use listing::Listing;
-use std::collections::BTreeMap;
 
 pub use registration::{Credential, Login, Place, Registration, registration};
 
@@ -35,31 +34,14 @@ pub use ironclaw_store::tables::mcp::{Grant, Server, grants_of, holders, listing
 /// Servers of one host.
 pub const SERVERS_MAX: i64 = 64;
 
-/// Returns the manifests of the tools in a listing, by their names on the server.
+/// Returns the tools in a listing with their manifests, and those that no agent can get.
 ///
 /// # Errors
-/// Refuses manifests that do not fit the listing, and tools that cannot have one.
-pub fn manifests(
-    server: &str,
-    listing: &Listing,
-    manifest: Option<&str>,
-) -> Result<BTreeMap<String, Manifest>, Refusal> {
-    server::tool_manifests(server, &listing.schemas(), manifest).map_err(|error| {
-        let code = match &error {
-            server::Error::Manifest(_)
-            | server::Error::Unlisted { .. }
-            | server::Error::NoArgument { .. }
-            | server::Error::NoRule { .. }
-            | server::Error::Elsewhere(_) => DenialCode::McpManifest,
-            server::Error::Name(_) | server::Error::SameName(..) | server::Error::Schema { .. } => {
-                DenialCode::McpListing
-            }
-        };
-        let hint = match code {
-            DenialCode::McpManifest => "`ironctl mcp show NAME --manifest` prints the present manifests",
-            _ => "name the tools to take with `ironctl mcp add --tool`",
-        };
-        Refusal::new(code, error.to_string()).hint(hint)
+/// Refuses manifests that do not fit the listing.
+pub fn tools(server: &str, listing: &Listing, manifest: Option<&str>) -> Result<Tools, Refusal> {
+    server::tool_manifests(server, &listing.tools, manifest).map_err(|error| {
+        let refusal = Refusal::new(DenialCode::McpManifest, error.to_string());
+        refusal.hint(format!("`ironctl mcp show {server} --manifest` prints the present manifests"))
     })
 }
 
@@ -79,7 +61,7 @@ pub fn catalogue(tx: &ReadTx<'_>, agent: &Agent) -> Result<Catalogue, ironclaw_s
         true => egress::command_reach(tx, agent.id)?,
         false => CommandReach::Jail,
     };
-    let catalogue = Catalogue::new(&agent.enabled_tools, reach, tools::tools_of(tx, agent.id)?);
+    let catalogue = Catalogue::new(&agent.enabled_tools, reach, server_tools::tools_of(tx, agent.id)?);
     let catalogue = catalogue.with_destinations(destinations::has_any(tx, agent.id)?);
     Ok(catalogue.with_skills(!skills::trusted(tx, agent.id)?.is_empty()))
 }
@@ -88,13 +70,13 @@ pub fn catalogue(tx: &ReadTx<'_>, agent: &Agent) -> Result<Catalogue, ironclaw_s
 pub fn terms(tx: &ReadTx<'_>, agent: AgentId, tool: &str) -> Result<Option<Terms>, ironclaw_state::Error> {
     match Terms::for_built_in(tool) {
         Some(terms) => Ok(Some(terms)),
-        None => Ok(Catalogue::new(&[], CommandReach::Jail, tools::tools_of(tx, agent)?).terms(tool)),
+        None => Ok(Catalogue::new(&[], CommandReach::Jail, server_tools::tools_of(tx, agent)?).terms(tool)),
     }
 }
 
 /// Returns whether an agent may call a tool with this pin now, and people confirmed that the tool only reads.
 pub fn only_reads(tx: &ReadTx<'_>, agent: AgentId, tool: &str, pin: &Digest) -> Result<bool, ironclaw_state::Error> {
-    let catalogue = Catalogue::new(&[], CommandReach::Jail, tools::tools_of(tx, agent)?);
+    let catalogue = Catalogue::new(&[], CommandReach::Jail, server_tools::tools_of(tx, agent)?);
     let is_it = |known: &&ServerTool| known.manifest.name == tool && known.pin == *pin;
     Ok(catalogue.server_tools().into_iter().any(|known| is_it(&known) && known.manifest.class == Class::Read))
 }
@@ -144,7 +126,8 @@ pub fn note_listing(tx: &mut WriteTx<'_>, name: &str, listing: &Listing) -> Resu
 /// Returns the last listing of the server that a confirmation names, with manifests that fit it.
 ///
 /// # Errors
-/// Refuses an unknown server, one without a listing, another listing than that of the digest, and manifests that do not fit.
+/// Refuses an unknown server, one without a listing, another listing than that of the digest, one without a tool that an agent can get, and
+/// manifests that do not fit.
 pub fn confirmable(tx: &ReadTx<'_>, wanted: &McpConfirm) -> Result<Listing, Denied> {
     let McpConfirm { server, digest, manifest } = wanted;
     let Some(found) = find(tx, server)? else { return Err(unknown(server).into()) };
@@ -158,7 +141,11 @@ pub fn confirmable(tx: &ReadTx<'_>, wanted: &McpConfirm) -> Result<Listing, Deni
         let refusal = Refusal::new(DenialCode::McpDigest, message);
         return Err(refusal.hint(format!("read its tools and take their digest: `ironctl mcp show {server}`")).into());
     }
-    manifests(server, &listing, manifest.as_deref())?;
+    if tools(server, &listing, manifest.as_deref())?.manifests.is_empty() {
+        let message = format!("MCP server {server} lists no tool that an agent can get");
+        let refusal = Refusal::new(DenialCode::McpListing, message);
+        return Err(refusal.hint(format!("`ironctl mcp show {server}` has the reason for each tool")).into());
+    }
     Ok(listing)
 }
 

@@ -145,6 +145,8 @@ fn words_of_a_server_reach_no_terminal_unchanged() {
     let mut hostile = server("proposed");
     hostile["tools"][0]["name"] = json!("re\u{1b}[2Jad\u{202e}");
     hostile["tools"][0]["rules"] = json!({"p\u{202e}\r": "free"});
+    hostile["tools"][1]["unfit"] = json!({"reason": "schema", "words": "it refers to \u{1b}[2J\u{202e}\nEFFECT"});
+    hostile["remarks"] = json!(["page \u{1b}[2J\u{200b}"]);
     hostile["problem"] = json!("the tool \u{1b}[2J\u{200b}");
     hostile["failure"] = json!("died \u{1b}[2J\u{200b}");
     let host = host_with(hostile, true);
@@ -231,6 +233,23 @@ fn import_stores_only_the_missing_secrets_of_a_file() {
         ]
     });
     assert_eq!(submitted(&host), [(Value::Null, json!("mcp_register"), payload)]);
+}
+
+#[test]
+fn unfit_tool_is_shown_with_its_reason_and_has_no_manifest() {
+    let mut odd = server("proposed");
+    let post = &mut odd["tools"][1];
+    post["unfit"] = json!({"reason": "twice", "words": "the server lists its name twice"});
+    odd["remarks"] = json!(["it has more than 100 pages, so the host read no further"]);
+    let host = host_with(odd, true);
+    let out = host.output(&["mcp", "show", "files"]);
+    for shown in
+        ["no agent can get post: the server lists its name twice", "it has more than 100 pages", "cannot be called"]
+    {
+        assert!(out.contains(shown), "{shown}: {out}");
+    }
+    let out = host.output(&["mcp", "show", "files", "--manifest"]);
+    assert!(out.contains("name = \"read\"") && out.matches("[[tool]]").count() == 1, "{out}");
 }
 
 #[test]

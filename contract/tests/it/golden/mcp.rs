@@ -5,7 +5,7 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::{
     AgentMount, AgentPackages, McpHolder, McpListed, McpLoginAnswer, McpLoginBegun, McpLoginState, McpLook, McpServer,
     McpServerHeader, McpServerHost, McpServerLogin, McpServerState, McpServerTool, McpServerVariable, McpTransport,
-    NewMcpLogin,
+    McpUnfit, McpUnfitReason, NewMcpLogin,
 };
 use std::collections::BTreeMap;
 
@@ -22,7 +22,23 @@ fn tool() -> McpServerTool {
         loosened: vec!["class read".to_owned(), "path free".to_owned()],
         always_asks: false,
         listed: McpListed::Same,
+        unfit: None,
     }
+}
+
+fn unfit() -> McpServer {
+    let why = McpUnfit { reason: McpUnfitReason::Twice, words: "the server lists its name twice".to_owned() };
+    let unfit = McpServerTool {
+        offered_as: None,
+        class: String::new(),
+        rules: BTreeMap::new(),
+        loosened: Vec::new(),
+        listed: McpListed::Changed,
+        unfit: Some(why),
+        ..tool()
+    };
+    let remark = "page 2 names a cursor that an earlier page named, so the host read no further";
+    McpServer { tools: vec![unfit], remarks: vec![remark.to_owned()], ..server() }
 }
 
 fn server() -> McpServer {
@@ -40,6 +56,7 @@ fn server() -> McpServer {
         digest: Some(Digest::of(b"listing")),
         instructions: Some("Read first.".to_owned()),
         tools: vec![tool()],
+        remarks: Vec::new(),
         problem: None,
         headers: vec![McpServerHeader {
             name: "authorization".to_owned(),
@@ -97,7 +114,7 @@ fn command() -> McpServer {
         digest: None,
         instructions: None,
         tools: Vec::new(),
-        problem: Some("the tool \"a b\" cannot be offered".to_owned()),
+        problem: Some("MCP server files lists no tool that an agent can get".to_owned()),
         headers: Vec::new(),
         agents: Vec::new(),
         manifest: None,
@@ -120,6 +137,7 @@ pub(super) fn shapes() -> Vec<Shape> {
             "operator.mcp_server.variable",
             McpServerVariable { variable: "LEVEL".to_owned(), secret: None, text: Some("debug".to_owned()) },
         ),
+        shape_by_bytes("operator.mcp_server.unfit", &unfit()),
         shape_by_bytes("operator.mcp_server.login", &with_login()),
         shape("operator.new_mcp_login", NewMcpLogin { redirect_uri: "http://127.0.0.1:8931/callback".to_owned() }),
         shape(

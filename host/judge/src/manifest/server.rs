@@ -1,24 +1,18 @@
 //! The manifests of the tools of an MCP server: the strictest one for each listed tool, and the ones that an operator loosens.
 //!
-//! Never trusts a hint of the server: from its schema come the names of the arguments, and nothing else. See [`super::parse`].
+//! Never lets a manifest name an argument that the tool does not have. See [`super::parse`], and [`listed`] for the tools of a listing.
 
-use super::{Argument, Manifest, Reach, Rule};
+mod arguments;
+mod listed;
+mod names;
+
+pub use arguments::for_model as schema_for_model;
+pub use listed::{Tools, UNREAD, Unfit, check_name};
+pub use names::{full_name, is_name_for_model, is_of, meant, name_for_model};
+
+use super::{Manifest, Reach, Rule};
 use crate::class::Class;
-use ironclaw_contract::operator::MCP_EFFECT;
 use serde_json::Value;
-use std::collections::BTreeMap;
-
-/// Longest name of a tool for a model, in bytes. Providers take no longer one.
-pub const NAME_BYTES_MAX: usize = 64;
-
-/// The text between the server and the tool in the name for a model.
-const BETWEEN: &str = "__";
-
-/// Arguments of one tool.
-const ARGUMENTS_MAX: usize = 64;
-
-/// Bytes of the schema of one tool.
-const SCHEMA_BYTES_MAX: usize = 16 * 1024;
 
 /// The reason that the tools of a server cannot have manifests.
 #[derive(Debug, thiserror::Error)]
@@ -45,101 +39,61 @@ pub enum Error {
     /// A manifest says that the tool runs elsewhere.
     #[error("the manifest of {0:?} must have reach = \"outside\": an MCP server is outside of the session")]
     Elsewhere(String),
-    /// The name cannot be that of a tool for a model.
-    #[error(
-        "the tool {0:?} cannot be offered: with the name of its server, its name has over 64 characters or other characters than a-z A-Z 0-9 _ - ."
-    )]
-    Name(String),
-    /// Two tools have the same name for a model.
-    #[error("the tools {0:?} and {1:?} of the server have the same name for a model: list only one of them in `tools`")]
-    SameName(String, String),
-    /// The schema of the arguments is not an object with properties.
-    #[error("the schema of the tool {tool:?} cannot be used: {why}")]
-    Schema {
+    /// A manifest names a tool that cannot be offered.
+    #[error("there is a manifest for the tool {tool:?}, which no agent can get, because {why}: remove it")]
+    Unfit {
         tool: String,
-        /// The part that is wrong.
+        /// The reason.
         why: String,
     },
 }
 
-/// Returns the name of a server's tool for a model: the server, two underscores, the tool.
-pub fn name_for_model(server: &str, tool: &str) -> Option<String> {
-    let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
-    let name = format!("{server}{BETWEEN}{}", tool.replace('.', "_"));
-    let fits = !tool.is_empty() && tool.bytes().all(is_plain) && name.len() <= NAME_BYTES_MAX;
-    fits.then_some(name)
-}
-
-/// Returns whether a name can be that of a server's tool for a model.
-pub fn is_name_for_model(name: &str) -> bool {
-    let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
-    let parts = name.split_once(BETWEEN).is_some_and(|(server, tool)| !server.is_empty() && !tool.is_empty());
-    parts && name.len() <= NAME_BYTES_MAX && name.bytes().all(is_plain)
-}
-
-/// Returns whether a name for a model is that of a tool of this server.
-pub fn is_of(server: &str, name: &str) -> bool {
-    name.strip_prefix(server).is_some_and(|rest| rest.starts_with(BETWEEN))
-}
-
-/// Returns the strictest manifest of a listed tool: class `send`, and every argument names the object of the call.
+/// Returns the tools of a listing with their manifests. `loosened` is TOML text with manifests under the names of tools; a tool without one
+/// there has the strictest.
 ///
 /// # Errors
-/// A name or a schema that cannot be used.
-pub fn strictest(server: &str, tool: &str, schema: &Value) -> Result<Manifest, Error> {
-    let name = name_for_model(server, tool).ok_or_else(|| Error::Name(tool.to_owned()))?;
-    let floor = Argument { rule: Rule::Floor, outward: false };
-    let arguments = arguments(tool, schema)?.into_iter().map(|argument| (argument, floor)).collect();
-    Ok(Manifest {
-        name,
-        class: Class::Send,
-        reach: Reach::Outside,
-        also: Vec::new(),
-        reversible: false,
-        always_ask: false,
-        effect: MCP_EFFECT.to_owned(),
-        arguments,
-    })
-}
-
-/// Returns the manifest of each listed tool, by its name on the server. `loosened` is TOML text with manifests under these names; a tool
-/// without one there has the strictest.
-///
-/// # Errors
-/// The first manifest or tool that is wrong, with its remedy.
-pub fn tool_manifests(
-    server: &str,
-    listed: &BTreeMap<String, Value>,
-    loosened: Option<&str>,
-) -> Result<BTreeMap<String, Manifest>, Error> {
-    let mut all = BTreeMap::new();
-    let mut names: BTreeMap<String, &str> = BTreeMap::new();
-    for (tool, schema) in listed {
-        let manifest = strictest(server, tool, schema)?;
-        if let Some(other) = names.insert(manifest.name.clone(), tool) {
-            return Err(Error::SameName(other.to_owned(), tool.clone()));
-        }
-        all.insert(tool.clone(), manifest);
-    }
+/// The first manifest that is wrong, with its remedy.
+pub fn tool_manifests(server: &str, entries: &[Value], loosened: Option<&str>) -> Result<Tools, Error> {
+    let mut tools = Tools::strictest(server, entries);
     for (tool, given) in loosened.map(super::parse).transpose()?.unwrap_or_default() {
-        let Some(strict) = all.get_mut(&tool) else {
-            let listed: Vec<&str> = listed.keys().map(String::as_str).collect();
-            return Err(Error::Unlisted { tool, listed: listed.join(", ") });
-        };
-        *strict = loosen(strict, tool, given)?;
+        let manifest = loosen(&tools, &tool, given)?;
+        tools.manifests.insert(tool, manifest);
     }
-    Ok(all)
+    Ok(tools)
 }
 
-fn loosen(strict: &Manifest, tool: String, given: Manifest) -> Result<Manifest, Error> {
+/// Returns the tools of a listing with those manifests that fit it. A tool whose manifest does not fit has the strictest.
+pub fn fitting_manifests(server: &str, entries: &[Value], loosened: Option<&str>) -> Tools {
+    let mut tools = Tools::strictest(server, entries);
+    let given = loosened.and_then(|text| super::parse(text).ok()).unwrap_or_default();
+    for (tool, given) in given {
+        if let Ok(manifest) = loosen(&tools, &tool, given) {
+            tools.manifests.insert(tool, manifest);
+        }
+    }
+    tools
+}
+
+/// Returns a given manifest under the name of its tool for a model.
+fn loosen(tools: &Tools, tool: &str, given: Manifest) -> Result<Manifest, Error> {
+    let named = || tool.to_owned();
+    let Some(strict) = tools.manifests.get(tool) else {
+        return Err(match tools.unfit(tool) {
+            Some(why) => Error::Unfit { tool: named(), why: why.words.clone() },
+            None => {
+                let listed: Vec<&str> = tools.manifests.keys().map(String::as_str).collect();
+                Error::Unlisted { tool: named(), listed: listed.join(", ") }
+            }
+        });
+    };
     if given.reach != Reach::Outside {
-        return Err(Error::Elsewhere(tool));
+        return Err(Error::Elsewhere(named()));
     }
     if let Some(argument) = given.arguments.keys().find(|argument| !strict.arguments.contains_key(*argument)) {
-        return Err(Error::NoArgument { tool, argument: argument.clone() });
+        return Err(Error::NoArgument { tool: named(), argument: argument.clone() });
     }
     if let Some(argument) = strict.arguments.keys().find(|argument| !given.arguments.contains_key(*argument)) {
-        return Err(Error::NoRule { tool, argument: argument.clone() });
+        return Err(Error::NoRule { tool: named(), argument: argument.clone() });
     }
     Ok(Manifest { name: strict.name.clone(), ..given })
 }
@@ -158,38 +112,18 @@ pub fn loosenings(manifest: &Manifest) -> Vec<String> {
     all
 }
 
-/// Returns the names of the arguments in a schema.
-fn arguments(tool: &str, schema: &Value) -> Result<Vec<String>, Error> {
-    let wrong = |why: &str| Error::Schema { tool: tool.to_owned(), why: why.to_owned() };
-    if schema.to_string().len() > SCHEMA_BYTES_MAX {
-        return Err(wrong("it has over 16 KiB, and a model reads it at each request"));
-    }
-    let schema = schema.as_object().ok_or_else(|| wrong("it is not an object"))?;
-    if schema.get("type").and_then(Value::as_str) != Some("object") {
-        return Err(wrong("its type is not \"object\""));
-    }
-    if ["$ref", "allOf", "anyOf", "oneOf", "patternProperties", "if"].iter().any(|word| schema.contains_key(*word)) {
-        return Err(wrong("its arguments are not all named in `properties`"));
-    }
-    let Some(properties) = schema.get("properties") else { return Ok(Vec::new()) };
-    let properties = properties.as_object().ok_or_else(|| wrong("`properties` is not an object"))?;
-    if properties.len() > ARGUMENTS_MAX {
-        return Err(wrong("it has over 64 arguments"));
-    }
-    if properties.values().any(|property| !property.is_object() && !property.is_boolean()) {
-        return Err(wrong("the schema of an argument is neither an object nor a boolean"));
-    }
-    Ok(properties.keys().cloned().collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
 
-    fn listed() -> BTreeMap<String, Value> {
+    fn listed() -> Vec<Value> {
         let send = json!({"type": "object", "properties": {"to": {"type": "string"}, "text": {"type": "string"}}});
-        BTreeMap::from([("send".to_owned(), send), ("list.all".to_owned(), json!({"type": "object"}))])
+        vec![
+            json!({"name": "send", "inputSchema": send}),
+            json!({"name": "list.all", "inputSchema": {"type": "object"}}),
+            json!({"name": "odd", "inputSchema": {"type": "array"}}),
+        ]
     }
 
     fn manifest(name: &str, reach: &str, rules: &str) -> String {
@@ -202,6 +136,7 @@ mod tests {
     fn wrong_manifest_is_refused_by_name() {
         let refused = |text: &str| tool_manifests("mail", &listed(), Some(text)).expect_err("refused");
         assert!(matches!(refused(&manifest("post", "outside", RULES)), Error::Unlisted { tool, .. } if tool == "post"));
+        assert!(matches!(refused(&manifest("odd", "outside", "")), Error::Unfit { tool, .. } if tool == "odd"));
         let more = format!("{RULES}arguments.cc = {{ rule = \"free\" }}\n");
         assert!(
             matches!(refused(&manifest("send", "outside", &more)), Error::NoArgument { argument, .. } if argument == "cc")
@@ -215,38 +150,27 @@ mod tests {
     }
 
     #[test]
-    fn unusable_schema_or_name_is_refused_by_name() {
-        for (schema, word) in [
-            (json!("object"), "not an object"),
-            (json!({"type": "array"}), "type"),
-            (json!({"type": "object", "properties": ["to"]}), "properties"),
-            (json!({"type": "object", "properties": {"to": 3}}), "boolean"),
-            (json!({"type": "object", "anyOf": [{"properties": {"to": {}}}]}), "properties"),
-        ] {
-            let error = strictest("mail", "send", &schema).expect_err("refused");
-            assert!(matches!(error, Error::Schema { .. }) && error.to_string().contains(word), "{schema}: {error}");
-        }
-        for name in ["", "a b", "send\u{1b}[2K", &"x".repeat(NAME_BYTES_MAX)] {
-            assert!(matches!(strictest("mail", name, &json!({"type": "object"})), Err(Error::Name(_))), "{name:?}");
-        }
-        let two = BTreeMap::from([
-            ("a.b".to_owned(), json!({"type": "object"})),
-            ("a_b".to_owned(), json!({"type": "object"})),
-        ]);
-        assert!(matches!(tool_manifests("mail", &two, None), Err(Error::SameName(..))));
-    }
-
-    #[test]
     fn tool_without_a_manifest_has_the_strictest() {
-        let all = tool_manifests("mail", &listed(), None).expect("valid");
+        let all = tool_manifests("mail", &listed(), None).expect("valid").manifests;
         let send = &all["send"];
         assert_eq!((send.name.as_str(), send.class, send.reach), ("mail__send", Class::Send, Reach::Outside));
         assert!(send.arguments.values().all(|argument| argument.rule == Rule::Floor) && send.arguments.len() == 2);
         assert_eq!(loosenings(send), Vec::<String>::new());
         assert_eq!(all["list.all"].name, "mail__list_all");
         let loose = tool_manifests("mail", &listed(), Some(&manifest("send", "outside", RULES))).expect("valid");
-        assert_eq!(loosenings(&loose["send"]), ["class read", "text free"]);
-        assert_eq!(loose["send"].name, "mail__send");
-        assert_eq!(loose["list.all"], all["list.all"]);
+        assert_eq!(loosenings(&loose.manifests["send"]), ["class read", "text free"]);
+        assert_eq!(loose.manifests["send"].name, "mail__send");
+        assert_eq!(loose.manifests["list.all"], all["list.all"]);
+    }
+
+    #[test]
+    fn manifest_that_no_longer_fits_leaves_the_others() {
+        let both = manifest("send", "outside", RULES) + &manifest("list.all", "outside", "");
+        let fitting = |entries: &[Value]| fitting_manifests("mail", entries, Some(&both)).manifests;
+        assert!(fitting(&listed()).values().all(|manifest| manifest.class == Class::Read));
+        let mut changed = listed();
+        changed[0]["inputSchema"] = json!({"type": "object", "properties": {"cc": {}}});
+        let fitting = fitting(&changed);
+        assert_eq!((fitting["send"].class, fitting["list.all"].class), (Class::Send, Class::Read));
     }
 }

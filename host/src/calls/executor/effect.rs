@@ -81,7 +81,9 @@ impl Effect {
                 entry.with("host", hosts.collect::<Vec<_>>().join(" "))
             }
             Self::Send(order) => entry.with("host", format!("channel:{}", order.channel)),
-            Self::Mcp(call) => entry.with("host", format!("mcp:{}", call.tool.server)),
+            Self::Mcp(call) => {
+                entry.with("host", format!("mcp:{}", call.tool.server)).with("server_tool", call.tool.tool.clone())
+            }
         }
     }
 

@@ -313,7 +313,8 @@ fn server_that_would_leak_secrets_or_is_malformed_is_refused() {
         }
         let gone = json!({ "name": "files", "remove": true });
         scene.refused(tx, scene.by_owner(ChangeKind::McpRegister, gone), DenialCode::McpServerUnknown);
-        scene.refused(tx, server("files", good, json!([{ "name": "a b" }]), json!([])), DenialCode::McpToolName);
+        scene.refused(tx, server("files", good, json!([{ "name": "a\u{7}b" }]), json!([])), DenialCode::McpToolName);
+        assert!(scene.looked(tx, server("files", good, json!([{ "name": "späte post" }]), json!([]))).is_ok());
         let header =
             |name: &str, secret: &str, scheme: &str| json!([{ "name": name, "secret": secret, "scheme": scheme }]);
         let with = |headers| server("files", good, tools(), headers);
@@ -379,7 +380,7 @@ fn login_at_an_unsafe_issuer_is_refused() {
 pub(in crate::gateway) fn confirm(tx: &mut WriteTx<'_>, scene: &Scene, tools: &[&str]) {
     let tool = |name: &&str| json!({ "name": name, "inputSchema": { "type": "object" } });
     let tools = tools.iter().map(tool).collect();
-    let listing = registry::mcp::listing::Listing { era: "session".to_owned(), instructions: None, tools };
+    let listing = registry::mcp::listing::Listing { era: "session".to_owned(), tools, ..Default::default() };
     registry::mcp::note_listing(tx, "files", &listing).expect("noted");
     let confirmed = McpConfirm { server: "files".to_owned(), digest: listing.digest(), manifest: None };
     writers::mcp::confirm(tx, &Approved::by_test(scene.owner), &confirmed).expect("confirmed");
@@ -404,7 +405,7 @@ fn confirmation_with_wrong_digest_or_manifest_is_refused() {
         scene.refused(tx, confirmation(none, None), DenialCode::McpUnseen);
         confirm(tx, &scene, &["read"]);
         let tools = vec![json!({ "name": "read", "inputSchema": { "type": "object" }, "description": "other" })];
-        let listing = registry::mcp::listing::Listing { era: "session".to_owned(), instructions: None, tools };
+        let listing = registry::mcp::listing::Listing { era: "session".to_owned(), tools, ..Default::default() };
         assert!(registry::mcp::note_listing(tx, "files", &listing).expect("noted"), "it differs");
         scene.refused(tx, confirmation(none, None), DenialCode::McpDigest);
         let unlisted = "[[tool]]\nname = \"write\"\nclass = \"read\"\nreach = \"outside\"\neffect = \"writes\"\n";

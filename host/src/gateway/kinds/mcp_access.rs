@@ -7,12 +7,14 @@ use crate::gateway::review_page::effects::Effects;
 use crate::gateway::writers;
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::{Agent, mcp};
-use ironclaw_contract::operator::{Bound, DenialCode};
+use ironclaw_contract::operator::{Bound, DenialCode, McpUnfit};
 use ironclaw_contract::seam::change::{Change, McpAccess};
 use ironclaw_contract::seam::limits::ENTRIES_MAX;
+use ironclaw_judge::manifest::server::Tools;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::refusal::{Denied, Refusal};
 use ironclaw_text::excerpt::quoted;
+use ironclaw_text::visible;
 use serde_json::{Map, Value, json};
 
 pub(super) const PROPERTIES: Properties = Properties { scope: Scope::AgentOnHost, restarts_sessions: false };
@@ -26,18 +28,24 @@ impl Check for McpAccess {
             return Ok(Change::McpAccess(Self { server, tools }));
         }
         let confirmed = found.confirmed_tools()?;
-        if confirmed.is_empty() {
+        if confirmed.manifests.is_empty() {
             let message = format!("people did not confirm the tools of MCP server {server}");
             let refusal = Refusal::new(DenialCode::McpUnconfirmed, message);
             return Err(refusal.hint(format!("an operator confirms them: `ironctl mcp show {server}`")).into());
         }
-        let mut tools = tools.unwrap_or_else(|| confirmed.clone());
-        if let Some(unknown) = tools.iter().find(|tool| !confirmed.contains(tool)) {
-            let refusal = Refusal::new(
-                DenialCode::McpToolUnknown,
-                format!("MCP server {server} has no confirmed tool {}", quoted(unknown)),
-            );
-            return Err(refusal.hint(format!("it has {}", confirmed.join(", "))).into());
+        let mut tools = tools.unwrap_or_else(|| confirmed.manifests.keys().cloned().collect());
+        if let Some(unknown) = tools.iter().find(|tool| !confirmed.manifests.contains_key(*tool)) {
+            let message = match unfit(&found, &confirmed, unknown)? {
+                Some(why) => format!(
+                    "no agent can get the tool {} of MCP server {server}: {}",
+                    quoted(unknown),
+                    visible::line(&why.words).text
+                ),
+                None => format!("MCP server {server} has no confirmed tool {}", quoted(unknown)),
+            };
+            let known: Vec<&str> = confirmed.manifests.keys().map(String::as_str).collect();
+            let refusal = Refusal::new(DenialCode::McpToolUnknown, message);
+            return Err(refusal.hint(format!("it has {}", known.join(", "))).into());
         }
         if tools.len() > ENTRIES_MAX {
             let name = format!("tools of MCP server {server} in one grant");
@@ -62,9 +70,9 @@ impl Check for McpAccess {
         };
         let mut tools = Map::new();
         if let Some(confirmed) = server.confirmed()?
-            && let Ok(manifests) = mcp::manifests(&self.server, &confirmed, server.manifest.as_deref())
+            && let Ok(known) = mcp::tools(&self.server, &confirmed, server.manifest.as_deref())
         {
-            tools.extend(manifests.into_iter().map(|(tool, manifest)| (tool, manifest.class.name().into())));
+            tools.extend(known.manifests.into_iter().map(|(tool, manifest)| (tool, manifest.class.name().into())));
         }
         let mut facts = json!({
             "at": server.place(),
@@ -77,6 +85,14 @@ impl Check for McpAccess {
         }
         Ok(json!({ "servers": { self.server.as_str(): facts } }))
     }
+}
+
+/// Returns the reason why no agent can get a tool of the confirmed listing, or of the last one.
+fn unfit(server: &mcp::Server, confirmed: &Tools, tool: &str) -> Result<Option<McpUnfit>, ironclaw_state::Error> {
+    if let Some(why) = confirmed.unfit(tool) {
+        return Ok(Some(why.clone()));
+    }
+    Ok(server.seen()?.and_then(|seen| seen.strictest(server.name()).unfit(tool).cloned()))
 }
 
 impl Page for McpAccess {

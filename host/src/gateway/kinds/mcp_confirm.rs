@@ -33,21 +33,28 @@ impl Check for McpConfirm {
         let Some(server) = mcp::find(tx, &self.server)? else { return Ok(json!({})) };
         let (seen, confirmed) = (server.seen()?, server.confirmed()?);
         let Some(seen) = seen.filter(|seen| seen.digest() == self.digest) else { return Ok(json!({})) };
-        let tools = match mcp::manifests(&self.server, &seen, self.manifest.as_deref()) {
-            Ok(manifests) => manifests
-                .iter()
-                .map(|(tool, manifest)| describe_tool(tool, manifest, &seen, confirmed.as_ref()))
-                .collect(),
-            Err(_) => Vec::new(),
-        };
-        let gone = confirmed.iter().flat_map(Listing::names).filter(|tool| seen.tool(tool).is_none());
-        Ok(json!({
+        let tools = mcp::tools(&self.server, &seen, self.manifest.as_deref()).unwrap_or_default();
+        let unfit: Vec<Value> = tools.unfit.iter().map(|one| json!({ "name": one.name, "why": one.why })).collect();
+        let tools: Vec<Value> = tools
+            .manifests
+            .iter()
+            .map(|(tool, manifest)| describe_tool(tool, manifest, &seen, confirmed.as_ref()))
+            .collect();
+        let gone = confirmed.iter().flat_map(Listing::names).filter(|tool| !seen.has(tool));
+        let mut facts = json!({
             "at": server.place(),
             "instructions": seen.instructions,
             "tools": tools,
             "gone": gone.collect::<Vec<_>>(),
             "agents": mcp::holders(tx, &self.server)?.into_iter().map(|held| held.agent_name).collect::<Vec<_>>(),
-        }))
+        });
+        if !unfit.is_empty() {
+            facts["unfit"] = json!(unfit);
+        }
+        if !seen.remarks.is_empty() {
+            facts["remarks"] = json!(seen.remarks);
+        }
+        Ok(facts)
     }
 }
 
@@ -79,6 +86,13 @@ impl Page for McpConfirm {
         for tool in &tools {
             put_tool(page, tool);
         }
+        for tool in page.facts["unfit"].as_array().cloned().unwrap_or_default() {
+            let (name, why) = (text_of(&tool["name"]), text_of(&tool["why"]["words"]));
+            page.add(format!("NOT accepted is {}, which no agent can get: {}.", page.show(name), page.show(why)));
+        }
+        for remark in Effects::texts(&page.facts["remarks"]) {
+            page.add(format!("The listing is perhaps not whole: {}.", page.show(remark)));
+        }
         let gone = Effects::texts(&page.facts["gone"]);
         if !gone.is_empty() {
             page.add(format!("It no longer lists: {}.", page.list(gone)));
@@ -93,11 +107,11 @@ impl Page for McpConfirm {
         page.warn("The SERVER wrote the names, and the descriptions below; a model reads them.".to_owned());
     }
 
-    /// Leaves out what the sentences have: the address, the agents, what is gone, and the rules of each tool.
+    /// Leaves out what the sentences have: the address, the agents, what is gone or unfit, remarks, and the rules of each tool.
     fn explained<'f>(&self, facts: &'f Value) -> Cow<'f, Value> {
         let mut rest = facts.clone();
         if let Some(fields) = rest.as_object_mut() {
-            fields.retain(|name, _| !["at", "agents", "gone"].contains(&name.as_str()));
+            fields.retain(|name, _| !["at", "agents", "gone", "unfit", "remarks"].contains(&name.as_str()));
         }
         let tools = rest.get_mut("tools").and_then(Value::as_array_mut);
         for tool in tools.into_iter().flatten().filter_map(Value::as_object_mut) {
@@ -105,6 +119,10 @@ impl Page for McpConfirm {
         }
         Cow::Owned(rest)
     }
+}
+
+fn text_of(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
 }
 
 fn put_tool(page: &mut Effects<'_>, tool: &Value) {

@@ -60,17 +60,17 @@ pub fn register(
     Ok(losing)
 }
 
-/// Confirms the last listing of a server with its manifests. Grants keep the tools that are still listed. Returns the number of agents that
+/// Confirms the last listing of a server with its manifests. Grants keep the tools that agents can still get. Returns the number of agents that
 /// lose a tool.
 ///
 /// # Errors
 /// Refuses if the last listing is not the one of the digest.
 pub fn confirm(tx: &mut WriteTx<'_>, approved: &Approved, wanted: &McpConfirm) -> Result<usize, Denied> {
-    let listing = confirmable(tx, wanted)?;
+    let tools = confirmable(tx, wanted)?.strictest(&wanted.server).manifests;
     let before = find(tx, &wanted.server)?.and_then(|server| server.confirmed);
     let mut losing = 0;
     for held in holders(tx, &wanted.server)? {
-        let left: Vec<String> = held.tools.iter().filter(|tool| listing.tool(tool).is_some()).cloned().collect();
+        let left: Vec<String> = held.tools.iter().filter(|tool| tools.contains_key(*tool)).cloned().collect();
         if left != held.tools {
             grant(tx, approved, held.agent, &wanted.server, &left)?;
             losing += 1;
@@ -104,7 +104,7 @@ pub fn grant(
     } else {
         table::put_grant(tx, agent, server, tools)?;
     }
-    let kept: Vec<String> = tools.iter().filter_map(|tool| server::name_for_model(server, tool)).collect();
+    let kept: Vec<String> = tools.iter().map(|tool| server::name_for_model(server, tool)).collect();
     let is_lost = |tool: &str| server::is_of(server, tool) && !kept.iter().any(|kept| kept == tool);
     allowances::end_of_tools(tx, agent, is_lost)?;
     changed_entry(LedgerEvent::McpGranted, approved, agent, before.as_bytes(), after.as_bytes())

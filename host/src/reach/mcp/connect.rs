@@ -13,7 +13,8 @@ use ironclaw_contract::seam::change::{McpHeader, McpRegister, McpTool};
 use ironclaw_jail::Mount;
 use ironclaw_jail::launcher::Jailed;
 use ironclaw_judge::egress::{Grant, Loopback};
-use ironclaw_mcp::{Client, Era, Limits};
+use ironclaw_judge::manifest::server::UNREAD;
+use ironclaw_mcp::{Client, Era, Limits, ListedTool};
 use ironclaw_model::fetch;
 use ironclaw_state::ReadTx;
 use ironclaw_state::home::LayerOwner;
@@ -21,7 +22,7 @@ use ironclaw_state::keys::SecretText;
 use ironclaw_store::record::Record;
 use ironclaw_text::excerpt;
 use ironclaw_text::visible;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -108,23 +109,33 @@ fn listing_of(
         ironclaw_mcp::Era::Session => "session",
         ironclaw_mcp::Era::Stateless => "stateless",
     };
-    let mut tools: Vec<Value> = listed.tools.into_iter().map(|tool| tool.listed).collect();
-    if !described.tools.is_empty() {
-        let wanted: Vec<&str> = described.tools.iter().map(|McpTool { name, .. }| name.as_str()).collect();
-        if let Some(missing) = wanted.iter().find(|name| !tools.iter().any(|tool| tool["name"] == **name)) {
-            return Err(Failed::words(format!("it does not list the tool {missing}")));
-        }
+    let mut remarks: Vec<String> =
+        listed.cut.map(|cut| format!("{cut}, so the host read no further")).into_iter().collect();
+    let mut tools: Vec<Value> = listed.tools.into_iter().map(entry).collect();
+    let wanted: Vec<&str> = described.tools.iter().map(|McpTool { name, .. }| name.as_str()).collect();
+    if !wanted.is_empty() {
         tools.retain(|tool| wanted.iter().any(|name| tool["name"] == *name));
+        let missing = wanted.iter().filter(|name| !tools.iter().any(|tool| tool["name"] == **name));
+        remarks.extend(missing.map(|name| format!("it does not list the tool {name}, which its registration names")));
     }
     if tools.is_empty() {
-        return Err(Failed::words("it lists no tools".to_owned()));
+        let words = if remarks.is_empty() { "it lists no tools".to_owned() } else { remarks.join("; ") };
+        return Err(Failed::words(words));
     }
     tools.sort_by(|one, other| one["name"].as_str().cmp(&other["name"].as_str()));
-    let listing = Listing { era: era.to_owned(), instructions: listed.server.instructions, tools };
+    let listing = Listing { era: era.to_owned(), instructions: listed.server.instructions, tools, remarks };
     let text = listing.text();
     match secrets.iter().any(|secret| ironclaw_model::fetch::without_secret(&text, secret) != text) {
         true => Err(Failed::words("its listing contains a secret that this host gave it".to_owned())),
         false => Ok(listing),
+    }
+}
+
+/// Returns an entry in the form of the record.
+fn entry(tool: ListedTool) -> Value {
+    match tool.unread {
+        Some(why) => json!({ "name": tool.name, UNREAD: why }),
+        None => tool.listed,
     }
 }
 

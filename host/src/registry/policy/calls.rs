@@ -67,19 +67,28 @@ pub(super) struct CallRules {
     /// The classes that the policy names.
     named: Classes,
     classes: BTreeMap<Class, Rule>,
-    /// The rules of a named tool, for every class that a call can have.
-    tools: BTreeMap<String, BTreeMap<Class, Rule>>,
+    /// The rules of named tools, by their names for a model.
+    tools: BTreeMap<String, NamedTool>,
+}
+
+/// The rules of a named tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct NamedTool {
+    /// The name in the policy: for a tool of a server its full name, or that for a model.
+    written: String,
+    /// A rule for every class that a call can have.
+    rules: BTreeMap<Class, Rule>,
 }
 
 impl CallRules {
     pub(super) fn rule(&self, class: Class, tool: &str) -> &Rule {
-        &self.tools.get(tool).unwrap_or(&self.classes)[&class]
+        &self.tools.get(tool).map_or(&self.classes, |named| &named.rules)[&class]
     }
 
     /// Returns the table of the policy that applies to a call of this class and tool; `None` if the defaults hold.
     pub(super) fn table(&self, class: Class, tool: &str) -> Option<Calls> {
-        match self.tools.get_key_value(tool) {
-            Some((tool, _)) => Some(Calls::OfTool(tool.clone())),
+        match self.tools.get(tool) {
+            Some(named) => Some(Calls::OfTool(named.written.clone())),
             None => self.named.has(class).then_some(Calls::OfClass(class)),
         }
     }
@@ -87,10 +96,10 @@ impl CallRules {
     /// Returns the rule of each class, and of each named tool for the classes that its calls can have.
     pub(super) fn all(&self) -> impl Iterator<Item = (Calls, Class, &Rule)> {
         let of_classes = DECIDED.into_iter().map(|class| (Calls::OfClass(class), class, &self.classes[&class]));
-        let of_tools = self.tools.iter().flat_map(|(tool, rules)| {
-            classes_of(tool)
+        let of_tools = self.tools.values().flat_map(|NamedTool { written, rules }| {
+            classes_of(written)
                 .iter()
-                .map(|class| (Calls::OfTool(tool.clone()), class, &rules[&class]))
+                .map(|class| (Calls::OfTool(written.clone()), class, &rules[&class]))
                 .collect::<Vec<_>>()
         });
         of_classes.chain(of_tools)
@@ -107,7 +116,7 @@ fn classes_of(tool: &str) -> Classes {
     match manifest::built_in(tool) {
         Some(manifest) => manifest.classes(),
         // People choose the class of a tool of a server when they confirm it.
-        None if server::is_name_for_model(tool) => Classes::new(&DECIDED),
+        None if server::meant(tool).is_some() => Classes::new(&DECIDED),
         None => Classes::NONE,
     }
 }
@@ -133,9 +142,12 @@ pub(super) fn compile(
     let mut tools = BTreeMap::new();
     for (name, written) in of_tools {
         let tool = tool_of(name)?;
-        let of = Calls::OfTool(tool.clone()).to_string();
+        let of = Calls::OfTool(name.clone()).to_string();
         let rules = classes.iter().map(|(class, of_class)| Ok((*class, rule(&of, written, of_class, bounds)?)));
-        tools.insert(tool, rules.collect::<Result<_, String>>()?);
+        let named = NamedTool { written: name.clone(), rules: rules.collect::<Result<_, String>>()? };
+        if let Some(other) = tools.insert(tool, named) {
+            return Err(format!("{of}: tool.{} is the same tool: remove one of them", other.written));
+        }
     }
     Ok(CallRules { named, classes, tools })
 }
@@ -151,9 +163,10 @@ fn class_of(name: &str) -> Result<Class, String> {
     })
 }
 
+/// Returns the name of a tool for a model.
 fn tool_of(name: &str) -> Result<String, String> {
-    let known = tools::find(name).is_some() || server::is_name_for_model(name);
-    known.then(|| name.to_owned()).ok_or_else(|| {
+    let built_in = tools::find(name).map(|tool| tool.name.to_owned());
+    built_in.or_else(|| server::meant(name)).ok_or_else(|| {
         let known: Vec<&str> = tools::builtin().iter().map(|tool| tool.name).collect();
         format!("tool.{name}: there is no tool {name:?}: use one of {}, or SERVER__TOOL", known.join(", "))
     })
@@ -172,6 +185,11 @@ mod tests {
             ("[call.delete]\napprovals = 1", "call.delete: there is no class \"delete\": use one of read, write, send"),
             ("[call.Send]\napprovals = 1", "call.Send"),
             ("[call.ask]\napprovals = 1", "no person decides on a call of the class ask"),
+            (
+                "[tool.m__list_all]\napprovals = 1\n[tool.\"m__list.all\"]\napprovals = 1",
+                "the same tool: remove one of them",
+            ),
+            ("[tool.\"a b__c\"]\napprovals = 1", "there is no tool \"a b__c\""),
             ("[tool.rm]\napprovals = 1", "tool.rm: there is no tool \"rm\": use one of read_file"),
             ("[call.send]\napprovals = 0", "call.send.approvals must be 1 to 8: a person always decides"),
             ("[call.send]\napprovals = 9", "1 to 8"),
@@ -213,6 +231,17 @@ mod tests {
         let decided = |tool| decided_classes(tool).collect::<Vec<_>>();
         assert_eq!(decided("http_fetch"), [Class::Read, Class::Send]);
         assert_eq!((decided("run_command"), decided("request_capability_change")), (vec![Class::Exec], Vec::new()));
+    }
+
+    #[test]
+    fn rule_names_a_tool_of_a_server_by_its_full_name() {
+        for (written, tool) in [("mail__send a letter", "send a letter"), ("mail__list.all", "list.all")] {
+            let policy = parse(&format!("[tool.\"{written}\"]\napprovals = 2\n")).expect("a policy");
+            let name = server::name_for_model("mail", tool);
+            assert_eq!(policy.call_rule(Class::Send, &name).approvals, 2, "{written}");
+            let table = policy.call_table(Class::Send, &name).map(|calls| calls.to_string());
+            assert_eq!(table, Some(format!("tool.{written}")));
+        }
     }
 
     #[test]

@@ -257,19 +257,18 @@ impl Catalogue {
 pub(super) mod tests {
     use super::*;
     use serde_json::json;
-    use std::collections::BTreeMap;
 
     /// Returns a tool of a server with one argument.
     pub(in crate::registry::tools) fn server_tool(server: &str, tool: &str, description: &str) -> ServerTool {
         let schema = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
-        let schemas = BTreeMap::from([(tool.to_owned(), schema.clone())]);
-        let manifests = manifest::server::tool_manifests(server, &schemas, None).expect("manifests");
+        let entry = json!({ "name": tool, "inputSchema": schema });
+        let tools = manifest::server::Tools::strictest(server, &[entry]);
         ServerTool {
             server: server.to_owned(),
             tool: tool.to_owned(),
             description: description.to_owned(),
             parameters: schema,
-            manifest: manifests[tool].clone(),
+            manifest: tools.manifests[tool].clone(),
             pin: Digest::of(b"pin"),
             is_current: true,
         }

@@ -6,6 +6,7 @@ use crate::rows::rows;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::seam::change::McpRegister;
+use ironclaw_judge::manifest::server::Tools;
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use listing::Listing;
 use rusqlite::{Row, ToSql, params};
@@ -71,9 +72,9 @@ impl Server {
         }
     }
 
-    /// Returns the names of the confirmed tools.
-    pub fn confirmed_tools(&self) -> Result<Vec<String>, ironclaw_state::Error> {
-        Ok(self.confirmed()?.map(|listing| listing.names().map(str::to_owned).collect()).unwrap_or_default())
+    /// Returns the tools of the confirmed listing, with the strictest manifests.
+    pub fn confirmed_tools(&self) -> Result<Tools, ironclaw_state::Error> {
+        Ok(self.confirmed()?.map(|listing| listing.strictest(self.name())).unwrap_or_default())
     }
 }
 

@@ -140,7 +140,7 @@ async fn next(at: &At, server: &McpServer, manifest: Option<String>) -> Result<(
         let message = format!("the tools of {} cannot be confirmed: {}", server.name, wording::prose(problem));
         let name = quoted(&server.name);
         let hint = format!(
-            "the server stays registered; `ironctl mcp test {name}` looks again, and `--tool` of `ironctl mcp add {name}` leaves tools out"
+            "the server stays registered; `ironctl mcp show {name}` has the reason for each tool, and `ironctl mcp test {name}` asks again"
         );
         return Err(Error::failed("mcp_listing", message).hinting(hint));
     }
@@ -175,7 +175,11 @@ fn registered_still(error: Error, name: &str) -> Error {
 }
 
 fn for_scripts(tool: &ironclaw_contract::operator::McpServerTool) -> Value {
-    json!({ "name": tool.name, "class": tool.class, "rules": tool.rules, "labels": tool.labels })
+    let mut shown = json!({ "name": tool.name, "class": tool.class, "rules": tool.rules, "labels": tool.labels });
+    if let Some(unfit) = &tool.unfit {
+        shown["unfit"] = json!(unfit);
+    }
+    shown
 }
 
 /// Returns the payload of the change; refuses a command line that no server can have.

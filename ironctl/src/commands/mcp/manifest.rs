@@ -14,7 +14,8 @@ const OUTWARD: &str = " outward";
 ///
 /// Fails if the listing has no manifests, or if the confirmed ones are no TOML.
 pub fn to_toml(server: &McpServer) -> Result<String, Error> {
-    let listed: Vec<&McpServerTool> = server.tools.iter().filter(|tool| tool.listed != McpListed::Gone).collect();
+    let listed: Vec<&McpServerTool> =
+        server.tools.iter().filter(|tool| tool.listed != McpListed::Gone && tool.unfit.is_none()).collect();
     if listed.is_empty() {
         let why = server.problem.as_deref().unwrap_or("the host has no listing with tools of it");
         let message = format!("{} has no manifests: {}", server.name, super::wording::prose(why));

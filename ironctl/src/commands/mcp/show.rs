@@ -31,7 +31,7 @@ pub async fn run(at: &At, server: &str, has_manifest: bool) -> Result<(), Error>
     words(at.out, &server)
 }
 
-/// Prints one tool of a server, by the name that models see.
+/// Prints one tool of a server, by the name that models see, or by the server, two underscores and its full name.
 pub async fn show_tool(at: &At, offered: &str) -> Result<(), Error> {
     let unknown = || {
         let error = Error::failed("tool_unknown", format!("there is no tool {offered:?}"));
@@ -41,11 +41,20 @@ pub async fn show_tool(at: &At, offered: &str) -> Result<(), Error> {
         return Err(unknown());
     }
     let servers = at.client()?.call(routes::MCP_SERVERS, []).await?;
-    let is_meant = |tool: &&McpServerTool| tool.offered_as.as_deref() == Some(offered);
-    let found = servers.iter().find_map(|server| Some((server, server.tools.iter().find(is_meant)?)));
+    let is_meant = |server: &McpServer, tool: &McpServerTool| {
+        let full_name = format!("{}{SEPARATOR}{}", server.name, tool.name);
+        tool.offered_as.as_deref() == Some(offered) || full_name == offered
+    };
+    let found = servers.iter().find_map(|server| {
+        let tool = server.tools.iter().find(|tool| is_meant(server, tool))?;
+        Some((server, tool))
+    });
     let (server, tool) = found.ok_or_else(unknown)?;
     at.out.json(&json!({ "server": server.name, "tool": tool }))?;
     at.out.line(format!("{offered}: {} of the MCP server {}", name(&tool.name), name(&server.name)))?;
+    if let Some(unfit) = &tool.unfit {
+        return at.out.prose(format!("no agent can get it: {}", wording::prose(&unfit.words)));
+    }
     table::print_one(at.out, tool)?;
     let agents: Vec<&str> = server
         .agents

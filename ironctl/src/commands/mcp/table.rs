@@ -21,6 +21,14 @@ pub fn print(out: Output, server: &McpServer) -> Result<(), Error> {
     // Without confirmed tools to compare with, each tool is new.
     let is_compared = server.tools.iter().any(|tool| tool.listed != McpListed::New);
     out.table(header, server.tools.iter().map(|tool| row(tool, is_compared)))?;
+    for tool in &server.tools {
+        if let Some(unfit) = &tool.unfit {
+            out.prose(format!("no agent can get {}: {}", name(&tool.name), prose(&unfit.words)))?;
+        }
+    }
+    for remark in &server.remarks {
+        out.prose(format!("the listing is perhaps not whole: {}", prose(remark)))?;
+    }
     if server.tools.iter().any(|tool| asks(tool).contains(AFTER)) {
         out.prose(format!("{AFTER}: once the conversation holds text that no person typed"))?;
     }
@@ -51,7 +59,8 @@ fn row(tool: &McpServerTool, is_compared: bool) -> [String; 7] {
     let loosened: Vec<String> = tool.loosened.iter().map(|part| prose(part)).collect();
     let loosened = if loosened.is_empty() { String::new() } else { format!("! {}", loosened.join(", ")) };
     let listed = if is_compared { tool.listed.to_string() } else { String::new() };
-    [name(&tool.name), tool.class.clone(), rules(&tool.rules), tool.labels.join(" "), asks(tool), loosened, listed]
+    let class = if tool.unfit.is_some() { "unfit".to_owned() } else { tool.class.clone() };
+    [name(&tool.name), class, rules(&tool.rules), tool.labels.join(" "), asks(tool), loosened, listed]
 }
 
 /// Returns each argument with its rule.
@@ -67,6 +76,7 @@ const AFTER: &str = "after text of others";
 /// Returns the calls of a tool that a person is asked about.
 fn asks(tool: &McpServerTool) -> String {
     match tool.class.as_str() {
+        _ if tool.unfit.is_some() => "cannot be called".to_owned(),
         _ if tool.always_asks => "at each call".to_owned(),
         "trade" => "at each call".to_owned(),
         "read" if has_outward(tool) => format!("for an outward value that no person typed, {AFTER}"),
@@ -83,6 +93,7 @@ fn has_outward(tool: &McpServerTool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ironclaw_contract::operator::{McpUnfit, McpUnfitReason};
 
     fn tool(class: &str, always_asks: bool) -> McpServerTool {
         McpServerTool {
@@ -95,6 +106,7 @@ mod tests {
             loosened: Vec::new(),
             always_asks,
             listed: McpListed::Same,
+            unfit: None,
         }
     }
 
@@ -108,6 +120,14 @@ mod tests {
         assert!(asks(&tool("write", false)).starts_with("if the request asks for other classes"));
         assert!(asks(&tool("send", false)).starts_with("unless the request asks to send"));
         assert!(asks(&tool("exec", false)).ends_with(AFTER));
+    }
+
+    #[test]
+    fn unfit_tool_has_no_class_and_cannot_be_called() {
+        let why = McpUnfit { reason: McpUnfitReason::Schema, words: "its schema is not an object".to_owned() };
+        let unfit = McpServerTool { unfit: Some(why), ..tool("", false) };
+        let row = row(&unfit, true);
+        assert_eq!((row[1].as_str(), row[4].as_str()), ("unfit", "cannot be called"));
     }
 
     #[test]

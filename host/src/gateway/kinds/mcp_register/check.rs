@@ -17,6 +17,7 @@ use axum::http::HeaderName;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, McpHeader, McpOauth, McpRegister, McpVariable};
 use ironclaw_judge::egress::GrantError;
+use ironclaw_judge::manifest::server;
 use ironclaw_state::ReadTx;
 use ironclaw_store::refusal::{Denied, Refusal};
 use ironclaw_text::excerpt::quoted;
@@ -24,9 +25,6 @@ use serde_json::{Map, Value, json};
 
 /// Characters of a server's name, which begins the names of its tools for a model.
 const NAME_CHARACTERS_MAX: usize = 32;
-
-/// Characters of a tool's name.
-const TOOL_CHARACTERS_MAX: usize = 64;
 
 /// Headers of the transport; only the sender of a request sets them.
 const TRANSPORT_HEADERS: [&str; 9] =
@@ -89,13 +87,12 @@ fn complete(tx: &ReadTx<'_>, wanted: McpRegister, host_policy: &HostPolicy) -> R
         environment.into_iter().map(|one| complete_variable(tx, one)).collect::<Result<Vec<_>, Denied>>()?;
     environment.sort_by(|one, other| one.variable.cmp(&other.variable));
     let mounts = complete_mounts(mounts, host_policy)?;
-    let is_clean = |tool: &str| {
-        (1..=TOOL_CHARACTERS_MAX).contains(&tool.len())
-            && tool.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
-    };
-    if let Some(bad) = tools.iter().find(|tool| !is_clean(&tool.name)) {
-        let refusal = Refusal::new(DenialCode::McpToolName, format!("{} is not a valid tool name", quoted(&bad.name)));
-        return Err(refusal.hint("use 1 to 64 characters of a-z, A-Z, 0-9, -, _ and .").into());
+    for tool in &tools {
+        if let Err(why) = server::check_name(&tool.name) {
+            let shown = quoted(&tool.name);
+            let refusal = Refusal::new(DenialCode::McpToolName, format!("{shown} is not a valid tool name: {why}"));
+            return Err(refusal.hint("name the tool as the server lists it: `ironctl mcp show NAME`").into());
+        }
     }
     tools.sort_by(|one, other| one.name.cmp(&other.name));
     let mut headers =

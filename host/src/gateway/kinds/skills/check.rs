@@ -126,7 +126,7 @@ impl Check for Skill {
 /// Returns the tools of MCP servers whose calls wait for a person while the skill is installed, as a model sees their names.
 fn always_asked(grants: &Grants) -> Vec<String> {
     let named = |grant: &McpGrant| -> Vec<String> {
-        grant.always_ask.iter().filter_map(|tool| server::name_for_model(&grant.server, tool)).collect()
+        grant.always_ask.iter().map(|tool| server::name_for_model(&grant.server, tool)).collect()
     };
     grants.mcp.iter().flat_map(named).collect()
 }

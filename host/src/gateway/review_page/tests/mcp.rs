@@ -42,6 +42,22 @@ fn confirmation_names_each_loosened_new_and_changed_tool() {
 }
 
 #[test]
+fn confirmation_names_unfit_tools_and_remarks() {
+    let mut asked = sample(ChangeKind::McpConfirm);
+    asked.facts["unfit"] = json!([
+        {"name": "twin\u{202e}", "why": {"reason": "twice", "words": "the server lists its name twice"}},
+        {"name": "", "why": {"reason": "entry", "words": "the entry of the listing is not an object"}},
+    ]);
+    asked.facts["remarks"] = json!(["page 2 has only tools of earlier pages, so the host read no further"]);
+    asked.assert_shows(&[
+        "  NOT accepted is \"twin⟦U+202E⟧\", which no agent can get:",
+        "  NOT accepted is \"\", which no agent can get:",
+        "  The listing is perhaps not whole:",
+    ]);
+    asked.assert_lacks("\u{202e}");
+}
+
+#[test]
 fn login_is_named_with_its_issuer_and_a_move_of_it() {
     let server = |oauth: Value| json!({"name": "files", "url": "https://mcp.example", "oauth": oauth});
     let of = |before: Value, oauth: Value| {

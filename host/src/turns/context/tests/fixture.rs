@@ -347,7 +347,7 @@ impl Fixture<'_, '_> {
         let schema = json!({ "type": "object", "properties": { "day": { "type": "string" } } });
         let listed = |name: &String| json!({ "name": name, "description": description, "inputSchema": schema });
         let tools_listed = tools.iter().map(listed).collect();
-        let listing = Listing { era: "session".to_owned(), instructions: None, tools: tools_listed };
+        let listing = Listing { era: "session".to_owned(), tools: tools_listed, ..Listing::default() };
         let described = json!({ "name": server, "url": "https://example.org/mcp" });
         let described = serde_json::from_value(described).expect("a registration");
         let agent = self.agent().id;

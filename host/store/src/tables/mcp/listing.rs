@@ -4,12 +4,10 @@
 
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::McpListed;
+use ironclaw_judge::manifest::server::Tools;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
-
-/// Bytes of a description for a model.
-const DESCRIPTION_BYTES_MAX: usize = 1024;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The listing of an MCP server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,8 +17,11 @@ pub struct Listing {
     pub era: String,
     /// Its instructions to clients, which no model gets.
     pub instructions: Option<String>,
-    /// Its tools, each with all fields that the server lists.
+    /// Its tools, each with all fields that the server lists. An entry can be anything, and two can have one name.
     pub tools: Vec<Value>,
+    /// Remarks of the host about the listing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
 }
 
 impl Listing {
@@ -42,45 +43,48 @@ impl Listing {
         Digest::of(self.text().as_bytes())
     }
 
+    /// Returns the tool of this name; `None` if it is not listed, or listed twice.
     pub fn tool(&self, name: &str) -> Option<&Value> {
-        self.tools.iter().find(|tool| tool["name"] == name)
+        let mut named = self.tools.iter().filter(|tool| tool["name"] == name);
+        let first = named.next()?;
+        named.next().is_none().then_some(first)
     }
 
-    /// Returns the names of its tools.
+    /// Returns whether it has an entry of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.tools.iter().any(|tool| tool["name"] == name)
+    }
+
+    /// Returns the names of its tools, each once.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.tools.iter().filter_map(|tool| tool["name"].as_str())
+        let mut all = BTreeSet::new();
+        self.tools.iter().filter_map(|tool| tool["name"].as_str()).filter(move |name| all.insert(*name))
     }
 
-    /// Returns its tools by name. Of two tools with one name it has the first.
+    /// Returns its tools by name, without those of a name that is listed twice.
     pub fn by_name(&self) -> BTreeMap<&str, &Value> {
-        let mut all = BTreeMap::new();
+        let mut all: BTreeMap<&str, Option<&Value>> = BTreeMap::new();
         for tool in &self.tools {
             if let Some(name) = tool["name"].as_str() {
-                all.entry(name).or_insert(tool);
+                all.entry(name).and_modify(|known| *known = None).or_insert(Some(tool));
             }
         }
-        all
+        all.into_iter().filter_map(|(name, tool)| Some((name, tool?))).collect()
     }
 
-    /// Returns the schemas of the arguments of its tools, by name.
-    pub fn schemas(&self) -> BTreeMap<String, Value> {
-        self.by_name().into_iter().map(|(name, tool)| (name.to_owned(), Self::schema_of(tool))).collect()
+    /// Returns the tools that agents of a server of this name can get, with the strictest manifests, and the others.
+    pub fn strictest(&self, server: &str) -> Tools {
+        Tools::strictest(server, &self.tools)
     }
 
-    /// Returns the schema of the arguments of a listed tool; null if it has none.
-    pub fn schema_of(tool: &Value) -> Value {
-        tool["inputSchema"].clone()
+    /// Returns the description of the tool of this name; empty if there is no such tool.
+    pub fn description(&self, name: &str) -> &str {
+        self.tool(name).map(Self::description_of).unwrap_or_default()
     }
 
-    /// Returns the description of the tool of this name, cut to its bound; empty if there is no such tool.
-    pub fn description(&self, name: &str) -> String {
-        self.tool(name).map(Self::description_of).unwrap_or_default().to_owned()
-    }
-
-    /// Returns the description of a listed tool, cut to its bound.
+    /// Returns the description of a listed tool.
     pub fn description_of(tool: &Value) -> &str {
-        let text = tool["description"].as_str().unwrap_or_default();
-        &text[..text.floor_char_boundary(DESCRIPTION_BYTES_MAX)]
+        tool["description"].as_str().unwrap_or_default()
     }
 
     /// Returns how a tool of this listing compares with a confirmed one.
@@ -111,7 +115,7 @@ mod tests {
 
     fn listing() -> Listing {
         let tool = |name: &str| json!({"name": name, "description": "d", "inputSchema": {"type": "object"}});
-        Listing { era: "session".to_owned(), instructions: None, tools: vec![tool("a"), tool("b")] }
+        Listing { era: "session".to_owned(), tools: vec![tool("a"), tool("b")], ..Listing::default() }
     }
 
     #[test]
@@ -128,14 +132,19 @@ mod tests {
         assert_eq!(differs(|now| now.instructions = Some("do".into())), (true, true, true));
         assert_eq!(differs(|now| now.era = "stateless".into()), (true, true, true));
         assert_eq!(differs(|now| drop(now.tools.remove(0))), (true, false, true));
+        assert_eq!(differs(|now| now.tools.push(now.tools[0].clone())), (true, false, true));
+        assert_eq!(differs(|now| now.remarks.push("page 2 is missing".to_owned())), (false, false, true));
         assert_eq!(Listing::read(&was.text()).expect("reads back"), was);
     }
 
     #[test]
-    fn long_description_is_cut_at_a_character() {
-        let mut long = listing();
-        long.tools[0]["description"] = "ä".repeat(DESCRIPTION_BYTES_MAX).into();
-        assert!(Listing::description_of(&long.tools[0]).len() <= DESCRIPTION_BYTES_MAX);
-        assert_eq!(Listing::description_of(&json!({})), "");
+    fn odd_entries_are_no_tools_of_others() {
+        let mut odd = listing();
+        odd.tools.extend([json!(3), json!({"name": 4}), json!({"name": "b", "description": "other"})]);
+        assert_eq!(odd.names().collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!((odd.tool("b"), odd.has("b"), odd.by_name().len()), (None, true, 1));
+        assert_eq!(odd.beside(Some(&listing()), "b"), McpListed::Changed);
+        assert_eq!(odd.beside(Some(&listing()), "a"), McpListed::Same);
+        assert_eq!((odd.description("b"), Listing::description_of(&json!({}))), ("", ""));
     }
 }

@@ -4,11 +4,12 @@
 //! changed manifest never gets the tools of another one, and each call reads the grant itself.
 
 use super::listing::Listing;
-use super::{Place, SERVERS_MAX, Server, find, grants_of, manifests};
+use super::{Place, SERVERS_MAX, Server, find, grants_of, tools};
 use crate::registry::skills;
 use crate::registry::tools::catalogue::ServerTool;
 use crate::registry::tools::levels;
 use ironclaw_contract::ids::AgentId;
+use ironclaw_judge::manifest::server::schema_for_model;
 use ironclaw_state::ReadTx;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -51,9 +52,9 @@ impl Texts {
     fn tools(&self, server: &str) -> Result<BTreeMap<String, Arc<ServerTool>>, ironclaw_state::Error> {
         let confirmed = Listing::read(&self.confirmed)?;
         let seen = self.seen.as_deref().map(Listing::read).transpose()?.unwrap_or_default();
-        let Ok(manifests) = manifests(server, &confirmed, self.manifest.as_deref()) else { return Ok(BTreeMap::new()) };
+        let Ok(tools) = tools(server, &confirmed, self.manifest.as_deref()) else { return Ok(BTreeMap::new()) };
         let (listed, seen_tools) = (confirmed.by_name(), seen.by_name());
-        let tools = manifests.into_iter().filter_map(|(tool, mut manifest)| {
+        let tools = tools.manifests.into_iter().filter_map(|(tool, mut manifest)| {
             let one = listed.get(tool.as_str())?;
             // A server without a network has no outward value, whatever its operator marked.
             manifest.arguments.values_mut().for_each(|argument| argument.outward &= self.has_network);
@@ -62,7 +63,7 @@ impl Texts {
                 server: server.to_owned(),
                 tool: tool.clone(),
                 description: levels::harmless(Listing::description_of(one)),
-                parameters: levels::harmless_schema(Listing::schema_of(one)),
+                parameters: levels::harmless_schema(schema_for_model(&one["inputSchema"]).ok()?),
                 manifest,
                 is_current: seen_tools.get(tool.as_str()).is_some_and(|now| seen.pin_of(now) == pin),
                 pin,
@@ -137,7 +138,7 @@ mod tests {
     fn texts(description: &str, seen: &str) -> Texts {
         let listing = |description: &str| {
             let tool = json!({ "name": "send", "description": description, "inputSchema": { "type": "object" } });
-            Listing { era: "session".to_owned(), instructions: None, tools: vec![tool] }.text()
+            Listing { era: "session".to_owned(), tools: vec![tool], ..Listing::default() }.text()
         };
         Texts { confirmed: listing(description), seen: Some(listing(seen)), manifest: None, has_network: false }
     }

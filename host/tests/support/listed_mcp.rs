@@ -1,0 +1,109 @@
+//! MCP servers on one port of loopback whose pages of tools are texts of a test, so that they can have any form.
+//!
+//! A call is answered with the name of its tool and its arguments. See `mcp_server` for servers that behave.
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+/// The listing of one server.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Listed {
+    /// Without `initialize`.
+    pub(crate) is_stateless: bool,
+    /// The results for a request without a cursor, and for one with each cursor. Another cursor gets the first one.
+    pub(crate) pages: Vec<(Option<&'static str>, String)>,
+}
+
+impl Listed {
+    /// Returns a listing of one page with these entries.
+    pub(crate) fn page(entries: &[String]) -> Self {
+        Self { is_stateless: false, pages: vec![(None, format!("{{\"tools\":[{}]}}", entries.join(",")))] }
+    }
+
+    fn result(&self, cursor: Option<&str>) -> &str {
+        let found = self.pages.iter().find(|(of, _)| *of == cursor).or_else(|| self.pages.first());
+        found.map_or("{\"tools\":[]}", |(_, page)| page)
+    }
+}
+
+#[derive(Clone, Default)]
+struct Shared {
+    listed: Arc<Mutex<HashMap<String, Listed>>>,
+    /// The servers whose next call says that the tools changed.
+    changed: Arc<Mutex<Vec<String>>>,
+}
+
+/// Running servers, which end with the value.
+pub(crate) struct ListedServers {
+    origin: String,
+    shared: Shared,
+    _runtime: tokio::runtime::Runtime,
+}
+
+impl ListedServers {
+    pub(crate) fn start() -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).expect("a port");
+        let origin = format!("http://{}", listener.local_addr().expect("an address"));
+        let shared = Shared::default();
+        let app = Router::new().route("/{server}", post(answer)).with_state(shared.clone());
+        runtime.spawn(async move { axum::serve(listener, app).await });
+        Self { origin, shared, _runtime: runtime }
+    }
+
+    /// Sets the listing of a server, and returns its URL.
+    pub(crate) fn list(&self, server: &str, listed: Listed) -> String {
+        self.shared.listed.lock().expect("a map").insert(server.to_owned(), listed);
+        format!("{}/{server}", self.origin)
+    }
+
+    /// Sets another listing of a running server. The answer to its next call says so.
+    pub(crate) fn change(&self, server: &str, listed: Listed) {
+        self.list(server, listed);
+        self.shared.changed.lock().expect("a list").push(server.to_owned());
+    }
+}
+
+async fn answer(State(shared): State<Shared>, Path(server): Path<String>, body: Bytes) -> Response {
+    let asked: Value = serde_json::from_slice(&body).expect("a message");
+    let Some(id) = asked.get("id") else { return StatusCode::ACCEPTED.into_response() };
+    let listed = shared.listed.lock().expect("a map").get(&server).cloned().unwrap_or_default();
+    let about = json!({"name": server, "version": "1"});
+    let result = match (asked["method"].as_str().unwrap_or_default(), listed.is_stateless) {
+        ("initialize", false) => {
+            json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": about}).to_string()
+        }
+        ("server/discover", true) => json!({
+            "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "ttlMs": 0,
+            "cacheScope": "private", "_meta": {"io.modelcontextprotocol/serverInfo": about},
+        })
+        .to_string(),
+        ("tools/list", _) => listed.result(asked["params"]["cursor"].as_str()).to_owned(),
+        ("tools/call", _) => {
+            let text = format!("{} got {}", asked["params"]["name"], asked["params"]["arguments"]);
+            json!({"content": [{"type": "text", "text": text}]}).to_string()
+        }
+        _ => {
+            let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "unknown method"}});
+            return ([(header::CONTENT_TYPE, "application/json")], error.to_string()).into_response();
+        }
+    };
+    // The text of the result goes out as the test wrote it.
+    let answer = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}");
+    let mut changed = shared.changed.lock().expect("a list");
+    if asked["method"] == "tools/call" && changed.contains(&server) {
+        changed.retain(|other| *other != server);
+        let note = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+        return ([(header::CONTENT_TYPE, "text/event-stream")], format!("data: {note}\n\ndata: {answer}\n\n"))
+            .into_response();
+    }
+    ([(header::CONTENT_TYPE, "application/json")], answer).into_response()
+}
