@@ -250,7 +250,7 @@ pub fn compose(
     let found = if catalogue.is_large() { found::names(tx, reader.turn.session, key)? } else { Vec::new() };
     let schema = |Offered { name, description, parameters }: Offered<'_>| ToolSchema {
         name: name.to_owned(),
-        description: description.to_owned(),
+        description: description.into_owned(),
         parameters,
     };
     let tools = match reader.turn.principal_kind {

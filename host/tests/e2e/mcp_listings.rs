@@ -6,6 +6,7 @@
 use super::mcp::{add, call, host, ready, show};
 use crate::support::host_fixture::TestHost;
 use crate::support::listed_mcp::{Listed, ListedServers};
+use crate::support::model_server::{Act, Seen, Server};
 use serde_json::{Value, json};
 
 /// Bytes of the longest description.
@@ -267,4 +268,44 @@ fn cursor_is_read_by_its_era_and_a_stuck_one_ends_the_listing() {
     );
     let (said, answer) = call_tool(&host, "stuck", "good", &json!({}));
     assert_eq!(said["status"], "done", "{said} {answer}");
+}
+
+/// Asks for a tool by one of its words, and then says what it got.
+fn act_searching(seen: &Seen) -> Act {
+    match seen.results().last() {
+        Some(result) => Act::Say(result.clone()),
+        None => {
+            let search = json!({"query": "tulips", "max": 1});
+            Act::Call(String::new(), vec![("find_tools".to_owned(), search)])
+        }
+    }
+}
+
+#[test]
+fn long_description_is_cut_for_a_model_and_whole_on_request() {
+    let (servers, model) = (ListedServers::start(), Server::start(act_searching));
+    let host = host();
+    host.add_model(&model.url());
+    host.ctl(&["agent", "set", "a", "--model", "m", "--yes"]).ok();
+    let described = |number: usize| {
+        let about = if number == 3 { "Plants tulips." } else { "Plants." };
+        let words = format!("{about} {}", "word ".repeat(1600));
+        json!({"name": format!("t{number}"), "description": format!("{words}\n{LAST_LINE}")}).to_string()
+    };
+    let mut entries: Vec<String> = (0..6).map(described).collect();
+    entries.push(json!({"name": "short", "description": LAST_LINE}).to_string());
+    ready(&host, "long", &["--url", &servers.list("long", Listed::page(&entries))], None);
+    let said = host.ctl(&["--json", "chat", "a", "find it"]).ok().json();
+    let found = said["reply"].as_str().expect("an answer");
+    assert!(found.contains("long__t3") && found.contains(LAST_LINE), "{found}");
+    let tools = model.seen()[0].body["tools"].as_array().expect("tools").clone();
+    let description = |name: &str| {
+        let tool = tools.iter().find(|tool| tool["function"]["name"] == name).unwrap_or_else(|| panic!("{name}"));
+        tool["function"]["description"].as_str().expect("a text").to_owned()
+    };
+    let cut = description("long__t3");
+    assert!((4_000..8_000).contains(&cut.len()) && cut.ends_with("find_tools has the rest)"), "{}", cut.len());
+    assert_eq!(description("long__short"), LAST_LINE);
+    let bytes: usize = (0..6).map(|number| description(&format!("long__t{number}")).len()).sum();
+    assert!(bytes <= 40 << 10, "{bytes}");
 }

@@ -5,7 +5,7 @@
 pub use super::server_tool::ServerTool;
 
 use super::definitions::Tool;
-use super::levels::Room;
+use super::levels::{Definition, Level, Room};
 use super::names::{
     FIND_TOOLS, GIT_PUSH, HTTP_FETCH, NETWORK_COMMAND, READ_SKILL, RUN_COMMAND, SEND_FILE, SEND_MESSAGE,
 };
@@ -47,7 +47,7 @@ pub struct Catalogue {
     commands: CommandReach,
     of_servers: Vec<Arc<ServerTool>>,
     room: Room,
-    is_large: bool,
+    level: Level,
     has_destinations: bool,
     has_skills: bool,
 }
@@ -112,7 +112,7 @@ impl Terms {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Offered<'a> {
     pub name: &'a str,
-    pub description: &'a str,
+    pub description: Cow<'a, str>,
     /// JSON Schema of its arguments.
     pub parameters: Value,
 }
@@ -126,8 +126,8 @@ impl Catalogue {
 
     /// Returns the catalogue with this room for the definitions of its tools in a prompt.
     pub fn with_room(self, room: Room) -> Self {
-        let is_large = levels::are_large(self.server_tools().into_iter(), room);
-        Self { room, is_large, ..self }
+        let level = levels::level(self.server_tools().into_iter(), room);
+        Self { room, level, ..self }
     }
 
     /// Returns the room for the definitions of its tools.
@@ -146,8 +146,8 @@ impl Catalogue {
     }
 
     /// Returns whether the definitions of its tools of servers are too long for a prompt. Then a model gets two levels.
-    pub const fn is_large(&self) -> bool {
-        self.is_large
+    pub fn is_large(&self) -> bool {
+        self.level == Level::Found
     }
 
     /// Returns the tools of servers that the agent may call now.
@@ -206,14 +206,19 @@ impl Catalogue {
     pub fn offered(&self, found: &[String]) -> impl Iterator<Item = Offered<'_>> {
         let built_in = offered(&self.enabled).chain(self.automatic()).map(|tool| Offered {
             name: tool.name,
-            description: tool.description,
+            description: tool.description.into(),
             parameters: tool.parameters_for_model(),
         });
         let all = self.server_tools();
-        let of_servers = if self.is_large { levels::definitions(&all, found, self.room) } else { all };
-        let of_servers = of_servers.into_iter().map(|tool| Offered {
+        let whole = |bytes_max: usize| all.iter().map(|tool| Definition::new(tool, bytes_max)).collect();
+        let of_servers = match self.level {
+            Level::Whole => whole(usize::MAX),
+            Level::Cut(bytes_max) => whole(bytes_max),
+            Level::Found => levels::definitions(&all, found, self.room),
+        };
+        let of_servers = of_servers.into_iter().map(|Definition { tool, description }| Offered {
             name: &tool.manifest.name,
-            description: &tool.description,
+            description,
             parameters: tool.parameters.clone(),
         });
         built_in.chain(of_servers)
@@ -235,7 +240,7 @@ impl Catalogue {
         let network = self.has_network_commands().then_some(NETWORK_COMMAND);
         let has_pushes = self.has_network_commands() && self.commands == CommandReach::GrantedPushes;
         let pushing = has_pushes.then_some(GIT_PUSH);
-        let finding = self.is_large.then_some(FIND_TOOLS);
+        let finding = (self.level != Level::Whole).then_some(FIND_TOOLS);
         let sending = self.has_destinations.then_some(SEND_MESSAGE);
         let skills = self.has_skills.then_some(READ_SKILL);
         network.into_iter().chain(pushing).chain(finding).chain(skills).chain(sending).filter_map(find)
@@ -300,6 +305,16 @@ pub(super) mod tests {
             (large.missing("s2__tool_130"), large.missing("s2__none")),
             (None, Some(DenialCode::CallToolNotEnabled))
         );
+    }
+
+    #[test]
+    fn cut_description_comes_with_the_search() {
+        let tool = |n: usize| Arc::new(server_tool("s", &format!("t{n}"), &"word ".repeat(1600)));
+        let long = Catalogue::new(&[], CommandReach::Jail, (0..6).map(tool).collect());
+        let offered: Vec<Offered<'_>> = long.offered(&[]).collect();
+        assert_eq!((offered.len(), offered[0].name, long.is_large()), (7, FIND_TOOLS, false));
+        assert!(offered[1..].iter().all(|tool| (4000..8000).contains(&tool.description.len())));
+        assert_eq!(Catalogue::new(&[], CommandReach::Jail, (0..4).map(tool).collect()).offered(&[]).count(), 4);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::names::FIND_TOOLS;
 use super::server_tool::ServerTool;
 use ironclaw_text::{lookalike, visible};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Bytes of the definitions of tools of servers in a prompt with the largest room: about 10,000 tokens.
@@ -48,6 +49,61 @@ impl Room {
     }
 }
 
+/// Bytes of a description for which each prompt has room. A longer one has the room that is left.
+const DESCRIPTION_BYTES_USUAL: usize = 1024;
+
+/// The end of a description that is longer than its room.
+const CUT: &str = "… (cut: find_tools has the rest)";
+
+/// The form of the tools of servers in a prompt.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Level {
+    /// All definitions, whole.
+    #[default]
+    Whole,
+    /// All definitions, with at most so many bytes of each description. The search has the rest.
+    Cut(usize),
+    /// The definitions of the tools that the agent found.
+    Found,
+}
+
+/// Returns the level at which these tools fit a prompt: as much as fits of each description.
+pub fn level<'a>(tools: impl Iterator<Item = &'a ServerTool>, room: Room) -> Level {
+    let mut lengths = Vec::new();
+    let mut left = room.definitions;
+    for tool in tools {
+        match left.checked_sub(bytes_of(tool) - tool.description.len()) {
+            Some(rest) => left = rest,
+            None => return Level::Found,
+        }
+        lengths.push(tool.description.len());
+    }
+    if lengths.iter().sum::<usize>() <= left {
+        return Level::Whole;
+    }
+    // The shorter ones are whole, and the others share the room equally.
+    lengths.sort_unstable();
+    let mut others = lengths.len();
+    for length in lengths {
+        let share = left / others;
+        if length > share {
+            return if share < DESCRIPTION_BYTES_USUAL { Level::Found } else { Level::Cut(share) };
+        }
+        left -= length;
+        others -= 1;
+    }
+    Level::Whole
+}
+
+/// Returns a description of at most so many bytes.
+fn cut(description: &str, bytes_max: usize) -> Cow<'_, str> {
+    if description.len() <= bytes_max {
+        return description.into();
+    }
+    let end = description.floor_char_boundary(bytes_max.saturating_sub(CUT.len()));
+    format!("{}{CUT}", &description[..end]).into()
+}
+
 /// Characters of a description in a line.
 const LINE_CHARACTERS_MAX: usize = 48;
 
@@ -71,26 +127,50 @@ pub fn bytes_of(tool: &ServerTool) -> usize {
     tool.manifest.name.len() + tool.description.len() + tool.parameters.to_string().len()
 }
 
-/// Returns whether the definitions of these tools are too long for a prompt.
-pub fn are_large<'a>(mut tools: impl Iterator<Item = &'a ServerTool>, room: Room) -> bool {
-    tools.try_fold(room.definitions, |left, tool| left.checked_sub(bytes_of(tool))).is_none()
+/// The definition of a tool for a model, whose description can be cut.
+#[derive(Debug, Clone)]
+pub struct Definition<'a> {
+    pub tool: &'a ServerTool,
+    pub description: Cow<'a, str>,
 }
 
-/// Returns the tools among `tools` whose definitions a prompt contains, in the order of `tools`. `found` has the names of found tools,
-/// the newest first.
-pub fn definitions<'a>(tools: &[&'a ServerTool], found: &[String], room: Room) -> Vec<&'a ServerTool> {
-    let (mut taken, mut bytes) = (Vec::new(), 0);
+impl<'a> Definition<'a> {
+    /// Returns the definition with at most so many bytes of the description.
+    pub fn new(tool: &'a ServerTool, description_bytes_max: usize) -> Self {
+        Self { tool, description: cut(&tool.description, description_bytes_max) }
+    }
+
+    /// Returns the longest definition of at most so many bytes, with a usual description at least; `None` if that has no room.
+    pub fn within(tool: &'a ServerTool, bytes_max: usize) -> Option<Self> {
+        let room = bytes_max.checked_sub(bytes_of(tool) - tool.description.len())?;
+        let fits = room >= tool.description.len().min(DESCRIPTION_BYTES_USUAL);
+        fits.then(|| Self::new(tool, room))
+    }
+
+    /// Returns its bytes in a prompt.
+    pub fn bytes(&self) -> usize {
+        bytes_of(self.tool) - self.tool.description.len() + self.description.len()
+    }
+}
+
+/// Returns the definitions that a prompt contains of the tools among `tools` that were found, in the order of `tools`. `found` has the
+/// names of found tools, the newest first.
+pub fn definitions<'a>(tools: &[&'a ServerTool], found: &[String], room: Room) -> Vec<Definition<'a>> {
+    let (mut taken, mut bytes): (Vec<Definition<'a>>, usize) = (Vec::new(), 0);
     for name in found {
         let Some(tool) = tools.iter().find(|tool| tool.manifest.name == *name) else { continue };
-        let is_in = taken.contains(&name);
-        if is_in || taken.len() == FOUND_MAX || bytes + bytes_of(tool) > room.found() {
+        let is_in = taken.iter().any(|taken| taken.tool.manifest.name == *name);
+        if is_in || taken.len() == FOUND_MAX {
             continue;
         }
-        bytes += bytes_of(tool);
-        taken.push(name);
+        let Some(definition) = Definition::within(tool, room.found() - bytes) else { continue };
+        bytes += definition.bytes();
+        taken.push(definition);
     }
     // Not in the order of their discovery, so that the same tools are always the same beginning of a prompt.
-    tools.iter().copied().filter(|tool| taken.contains(&&tool.manifest.name)).collect()
+    let place = |name: &str| tools.iter().position(|tool| tool.manifest.name == name);
+    taken.sort_by_key(|taken| place(&taken.tool.manifest.name));
+    taken
 }
 
 /// Returns the paragraph about the tools of a large catalogue: a line for each tool, or for each server if those are too long.
@@ -166,7 +246,7 @@ mod tests {
         let twice: Vec<String> = names.iter().flat_map(|name| [name.clone(), name.clone()]).collect();
         let taken = definitions(&all, &twice, Room::default());
         let expected: Vec<&str> = all[40 - FOUND_MAX..].iter().map(|tool| tool.manifest.name.as_str()).collect();
-        assert_eq!(taken.iter().map(|tool| tool.manifest.name.as_str()).collect::<Vec<_>>(), expected);
+        assert_eq!(taken.iter().map(|taken| taken.tool.manifest.name.as_str()).collect::<Vec<_>>(), expected);
         let large: Vec<ServerTool> = (0..4)
             .map(|n| ServerTool {
                 parameters: json!({ "title": "x".repeat(Room::default().found() / (n + 1)) }),
@@ -177,7 +257,7 @@ mod tests {
         let found: Vec<String> = (0..4).map(|n| format!("s__t{n}")).collect();
         let taken = definitions(&large, &found, Room::default());
         assert_eq!(
-            taken.iter().map(|tool| tool.tool.as_str()).collect::<Vec<_>>(),
+            taken.iter().map(|taken| taken.tool.tool.as_str()).collect::<Vec<_>>(),
             ["t1", "t2"],
             "the first is too large"
         );
@@ -189,12 +269,35 @@ mod tests {
         let all = many(20);
         let all: Vec<&ServerTool> = all.iter().collect();
         let bytes: usize = all.iter().map(|tool| bytes_of(tool)).sum();
-        for (room, is_large) in [(bytes, false), (bytes - 1, true), (0, true)] {
-            assert_eq!(are_large(all.iter().copied(), Room::new(room)), is_large, "{room}");
+        for (room, expected) in [(bytes, Level::Whole), (bytes - 1, Level::Found), (0, Level::Found)] {
+            assert_eq!(level(all.iter().copied(), Room::new(room)), expected, "{room}");
         }
         let none = Room::new(0);
         assert_eq!(definitions(&all, &["s0__tool_7".to_owned()], none).len(), 1);
         assert!(paragraph(&all, none).ends_with("> s0: 20 tools"), "a line for each tool has no room");
+    }
+
+    #[test]
+    fn long_descriptions_share_the_room_that_is_left() {
+        let all = [500, 8192, 3000, 8192].map(|bytes| server_tool("s", &format!("t{bytes}"), &"d".repeat(bytes)));
+        let others: usize = all.iter().map(|tool| bytes_of(tool) - tool.description.len()).sum();
+        for (descriptions, expected) in [
+            (500 + 3000 + 2 * 8192, Level::Whole),
+            (500 + 3000 + 2 * 8000, Level::Cut(8000)),
+            (500 + 3 * 2000, Level::Cut(2000)),
+            (500 + 3 * 1024, Level::Cut(1024)),
+            (500 + 3 * 1024 - 1, Level::Found),
+        ] {
+            assert_eq!(level(all.iter(), Room::new(others + descriptions)), expected, "{descriptions}");
+        }
+        let definition = Definition::new(&all[1], 1024);
+        assert!(definition.description.len() == 1024 && definition.description.ends_with(CUT));
+        assert_eq!(Definition::within(&all[1], 20 << 10).expect("room").description, all[1].description.as_str());
+        assert!(Definition::within(&all[1], 1024).is_none());
+        let found: Vec<String> = all.iter().map(|tool| tool.manifest.name.clone()).collect();
+        let taken = definitions(&all.iter().collect::<Vec<_>>(), &found, Room::new(8 << 10));
+        let bytes: usize = taken.iter().map(Definition::bytes).sum();
+        assert!(bytes <= Room::new(8 << 10).found() && taken.len() == 2, "{bytes}");
     }
 
     #[test]

@@ -24,6 +24,7 @@ use ironclaw_text::lookalike;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use std::borrow::Cow;
 
 /// The description of a found tool for which the result has no room.
 const TOO_LONG: &str = "(its definition has no room here: search for it alone)";
@@ -47,7 +48,7 @@ struct Recall {
 #[derive(Serialize)]
 struct Definition<'a> {
     name: &'a str,
-    description: &'a str,
+    description: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     parameters: Option<&'a serde_json::Value>,
 }
@@ -182,20 +183,20 @@ fn find_tools(catalogue: &Catalogue, wanted: &FindTools) -> ResultBody {
         let servers = levels::servers(&all);
         return ResultBody::done(format!("no tool has any of these words; the servers are:\n{servers}"));
     }
+    let is_alone = found.len() == 1;
     let (mut left, mut shown) = (catalogue.room().found(), Vec::new());
-    for tool in found {
-        let bytes = levels::bytes_of(tool);
-        shown.push(match left.checked_sub(bytes) {
-            Some(rest) => {
-                left = rest;
-                Definition {
-                    name: &tool.manifest.name,
-                    description: &tool.description,
-                    parameters: Some(&tool.parameters),
-                }
-            }
-            None => Definition { name: &tool.manifest.name, description: TOO_LONG, parameters: None },
-        });
+    for tool in &found {
+        // A description that a prompt cuts is whole here, if the model asks for its tool alone.
+        let definition = match is_alone {
+            true => Some(levels::Definition::new(tool, usize::MAX)),
+            false => levels::Definition::within(tool, left),
+        };
+        left = left.saturating_sub(definition.as_ref().map_or(0, levels::Definition::bytes));
+        let (description, parameters) = match definition {
+            Some(definition) => (definition.description, Some(&tool.parameters)),
+            None => (TOO_LONG.into(), None),
+        };
+        shown.push(Definition { name: &tool.manifest.name, description, parameters });
     }
     ResultBody::done(ironclaw_contract::canonical::to_string(&json!({ "tools": shown })))
 }
