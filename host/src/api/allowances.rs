@@ -130,6 +130,7 @@ async fn read(api: &Api, person: &Person, draft: AllowanceDraft) -> Result<New, 
     };
     let of = agent.clone();
     let catalogue = api.state().read(move |tx| Ok::<_, Error>(mcp::catalogue(tx, &of)?)).await?;
+    let tool = catalogue.known_name(&tool).unwrap_or(tool);
     if let Some(schema) = catalogue.parameters(&tool) {
         allowance::read_texts(&mut fields, schema);
     }

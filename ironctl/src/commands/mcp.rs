@@ -141,7 +141,7 @@ async fn list(at: &At) -> Result<(), Error> {
         let place = wording::place(&server);
         let state = if wording::needs_login(&server) { "login needed".to_owned() } else { server.state.to_string() };
         let agents: Vec<String> = server.agents.into_iter().map(|holder| holder.agent).collect();
-        let tools = server.tools.iter().filter(|tool| tool.listed != McpListed::Gone).count();
+        let tools = server.tools.iter().filter(|tool| tool.listed != McpListed::Gone && tool.unfit.is_none()).count();
         [server.name, server.transport.to_string(), state, place, tools.to_string(), agents.join(" ")]
     };
     at.out.table(["SERVER", "TRANSPORT", "STATE", "AT", "TOOLS", "AGENTS"], servers.into_iter().map(row))?;

@@ -162,6 +162,12 @@ impl Catalogue {
         find(name).map(Source::BuiltIn).or_else(of_servers)
     }
 
+    /// Returns the name of the tool that a person means by a name for a model, or by the full name of a tool of a server.
+    pub fn known_name(&self, written: &str) -> Option<String> {
+        let known = |name: String| self.find(&name).is_some().then_some(name);
+        known(written.to_owned()).or_else(|| manifest::server::meant(written).and_then(known))
+    }
+
     /// Returns the manifest of a tool.
     pub fn manifest(&self, name: &str) -> Option<&Manifest> {
         match self.find(name)? {
@@ -305,6 +311,18 @@ pub(super) mod tests {
             (large.missing("s2__tool_130"), large.missing("s2__none")),
             (None, Some(DenialCode::CallToolNotEnabled))
         );
+    }
+
+    #[test]
+    fn person_names_a_tool_by_its_full_name_too() {
+        let tools = vec![Arc::new(server_tool("s", "send a letter", "Sends."))];
+        let catalogue = Catalogue::new(&[], CommandReach::Jail, tools);
+        let name = manifest::server::name_for_model("s", "send a letter");
+        for written in ["s__send a letter", &name] {
+            assert_eq!(catalogue.known_name(written).as_deref(), Some(name.as_str()), "{written}");
+        }
+        assert_eq!(catalogue.known_name("read_file").as_deref(), Some("read_file"));
+        assert_eq!((catalogue.known_name("s__send"), catalogue.known_name("none")), (None, None));
     }
 
     #[test]

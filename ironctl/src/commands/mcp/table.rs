@@ -58,7 +58,8 @@ pub fn print_one(out: Output, tool: &McpServerTool) -> Result<(), Error> {
 fn row(tool: &McpServerTool, is_compared: bool) -> [String; 7] {
     let loosened: Vec<String> = tool.loosened.iter().map(|part| prose(part)).collect();
     let loosened = if loosened.is_empty() { String::new() } else { format!("! {}", loosened.join(", ")) };
-    let listed = if is_compared { tool.listed.to_string() } else { String::new() };
+    let is_unknown = tool.unfit.is_some() && tool.listed == McpListed::New;
+    let listed = if is_compared && !is_unknown { tool.listed.to_string() } else { String::new() };
     let class = if tool.unfit.is_some() { "unfit".to_owned() } else { tool.class.clone() };
     [name(&tool.name), class, rules(&tool.rules), tool.labels.join(" "), asks(tool), loosened, listed]
 }

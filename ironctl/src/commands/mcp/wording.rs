@@ -80,9 +80,11 @@ pub fn confirmation(server: &McpServer, has_manifest: bool) -> Option<String> {
     Some(format!("ironctl mcp confirm {} --digest {digest}{manifest}", quoted(&server.name)))
 }
 
-/// Counts the tools whose listing differs from the confirmed one: `1 new, 2 changed`; empty if none does.
+/// Counts the tools whose listing differs from the confirmed one: `1 new, 2 changed`; empty if none does. An unfit tool is never new.
 pub fn differences(tools: &[McpServerTool]) -> String {
-    let count = |word: McpListed| match tools.iter().filter(|tool| tool.listed == word).count() {
+    let is_new = |tool: &McpServerTool| tool.listed == McpListed::New;
+    let compared = || tools.iter().filter(|tool| tool.unfit.is_none() || !is_new(tool));
+    let count = |word: McpListed| match compared().filter(|tool| tool.listed == word).count() {
         0 => None,
         count => Some(format!("{count} {word}")),
     };
