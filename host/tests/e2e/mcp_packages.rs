@@ -120,7 +120,7 @@ struct Published {
 }
 
 /// Returns the published servers that the long tier runs, each in a fixed version.
-fn published() -> [Published; 4] {
+fn published() -> [Published; 9] {
     let entities = json!([{ "name": "tulips", "entityType": "plant", "observations": ["they need sun"] }]);
     [
         Published {
@@ -165,6 +165,53 @@ fn published() -> [Published; 4] {
             tool: "convert_time",
             arguments: json!({ "source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo" }),
             answer: "+9",
+        },
+        Published {
+            name: "thinking",
+            add: &[
+                "--npm",
+                "@modelcontextprotocol/server-sequential-thinking@2026.8.31",
+                "--",
+                "mcp-server-sequential-thinking",
+            ],
+            tool: "sequentialthinking",
+            arguments: json!({ "thought": "tulips", "nextThoughtNeeded": false, "thoughtNumber": 1, "totalThoughts": 1 }),
+            answer: "thoughtHistoryLength",
+        },
+        Published {
+            name: "runner",
+            add: &["--npm", "mcp-server-code-runner@0.1.8", "--", "mcp-server-code-runner"],
+            tool: "run-code",
+            arguments: json!({ "languageId": "javascript", "code": "console.log(6 * 7)" }),
+            answer: "42",
+        },
+        Published {
+            name: "calculator",
+            add: &["--pypi", "mcp-server-calculator==0.2.1", "--", "mcp-server-calculator"],
+            tool: "calculate",
+            arguments: json!({ "expression": "6*7" }),
+            answer: "42",
+        },
+        Published {
+            name: "sqlite",
+            add: &[
+                "--pypi",
+                "mcp-server-sqlite==2025.4.25",
+                "--",
+                "mcp-server-sqlite",
+                "--db-path",
+                "/state/papers.db",
+            ],
+            tool: "create_table",
+            arguments: json!({ "query": "CREATE TABLE tulips (colour TEXT)" }),
+            answer: "created",
+        },
+        Published {
+            name: "excel",
+            add: &["--pypi", "excel-mcp-server==0.1.8", "--", "excel-mcp-server", "stdio"],
+            tool: "create_workbook",
+            arguments: json!({ "filepath": "/state/papers.xlsx" }),
+            answer: "papers.xlsx",
         },
     ]
 }
