@@ -11,7 +11,7 @@ pub mod request;
 pub mod template;
 pub mod verdict;
 
-pub use canonical::{CanonicalUrl, UrlError};
+pub use canonical::{CanonicalUrl, PLAIN, UrlError};
 pub use grant::{Grant, GrantError, GrantText, NoSecretName, SECRET_CHARACTERS_MAX, SECRET_PREFIX, SecretName};
 pub use host::{HostError, HostName, Loopback};
 pub use ironclaw_contract::seam::egress::Commands;

@@ -42,7 +42,7 @@ impl Typed {
         let mut typed = Self { texts: texts.collect(), ..Self::default() };
         for text in &typed.texts {
             for token in text.tokens.iter().filter(|token| Marked::touched(&text.marked, &token.core).is_empty()) {
-                let url = token.url(&text.text).and_then(|url| CanonicalUrl::parse(url, loopback).ok());
+                let url = token.url(&text.text).and_then(|url| CanonicalUrl::parse_typed(url, loopback).ok());
                 typed.urls.extend(url.map(|url| url.to_string()));
                 typed.accounts.extend(token.account(&text.text));
             }

@@ -15,6 +15,7 @@ pub use outcome::{End, Failed, Failure, Fetched, NotFetched, Refused};
 pub use stream::{Answer, Piece};
 
 use crate::http::{builder, causes, causes_text, find_cause};
+use crate::reach::lan::Shown;
 use crate::reach::{AddressRefused, Lookup, Reach, Resolver, System};
 use echo::Echo;
 use reqwest::{Client, Response};
@@ -48,7 +49,9 @@ impl Default for Limits {
 pub struct Fetcher {
     lookup: Arc<dyn Lookup>,
     secure_reach: Reach,
-    /// Plain http, to loopback; `None` if loopback is not reached.
+    /// The addresses of the local network that it reaches; it reaches no others then.
+    shown: Option<Shown>,
+    /// Plain http, to loopback or to shown addresses; `None` without them.
     plain: Option<Client>,
     /// Made at the first use, because it reads the certificates of the system.
     secure: OnceLock<Option<Client>>,
@@ -77,17 +80,27 @@ impl Fetcher {
         Self::over(Reach::DangerousLoopback, Arc::new(System))
     }
 
+    /// Makes one that reaches these addresses of the local network alone, over https and plain http.
+    pub fn to_shown(shown: Shown) -> Self {
+        Self::with(Reach::Shown, Some(shown), Arc::new(System))
+    }
+
     /// Makes one with another resolver of names.
     fn over(secure_reach: Reach, lookup: Arc<dyn Lookup>) -> Self {
+        Self::with(secure_reach, None, lookup)
+    }
+
+    fn with(secure_reach: Reach, shown: Option<Shown>, lookup: Arc<dyn Lookup>) -> Self {
         // An error means that a provider is installed already.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let plain = (secure_reach == Reach::DangerousLoopback).then(|| {
-            single_use(Reach::DangerousLoopbackOnly, Arc::clone(&lookup))
+        let reaches_plain = secure_reach == Reach::DangerousLoopback || shown.is_some();
+        let plain = reaches_plain.then(|| {
+            single_use(Resolver::over(Reach::DangerousLoopbackOnly, Arc::clone(&lookup)).for_shown(shown.clone()))
                 .tls_certs_only([])
                 .build()
                 .expect("a client without certificates and files cannot fail")
         });
-        Self { lookup, secure_reach, plain, secure: OnceLock::new() }
+        Self { lookup, secure_reach, shown, plain, secure: OnceLock::new() }
     }
 
     /// Sends a request, once, and reads its answer.
@@ -124,11 +137,15 @@ impl Fetcher {
         }
     }
 
+    fn resolver(&self) -> Resolver {
+        Resolver::over(self.secure_reach, Arc::clone(&self.lookup)).for_shown(self.shown.clone())
+    }
+
     fn client(&self, url: &Url) -> Result<&Client, NotFetched> {
         if url.scheme() == "http" {
             return self.plain.as_ref().ok_or(Refused::PlainHttp.into());
         }
-        let make = || single_use(self.secure_reach, Arc::clone(&self.lookup)).https_only(true).build().ok();
+        let make = || single_use(self.resolver()).https_only(true).build().ok();
         let without = || Failed {
             failure: Failure::Untrusted,
             may_have_arrived: false,
@@ -146,8 +163,8 @@ struct Sent {
 }
 
 /// Begins a client that opens one connection for each request: a name is resolved once, and only the checked addresses are dialled.
-fn single_use(reach: Reach, lookup: Arc<dyn Lookup>) -> reqwest::ClientBuilder {
-    builder(CONNECT_TIME_MAX).pool_max_idle_per_host(0).dns_resolver(Resolver::over(reach, lookup))
+fn single_use(resolver: Resolver) -> reqwest::ClientBuilder {
+    builder(CONNECT_TIME_MAX).pool_max_idle_per_host(0).dns_resolver(resolver)
 }
 
 /// Returns the refusal or the failure behind an error of the client.

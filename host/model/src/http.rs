@@ -5,7 +5,8 @@
 
 use super::address;
 use super::fault::Fault;
-use crate::reach::{AddressRefused, Reach, Resolver};
+use crate::reach::lan::Shown;
+use crate::reach::{AddressRefused, Reach, Resolver, literal};
 use reqwest::header::HeaderMap;
 use reqwest::{Client, ClientBuilder, Method, Response};
 use std::error::Error as StdError;
@@ -193,10 +194,25 @@ impl Answer {
 /// # Errors
 /// An address that is refused, or a machine without root certificates, in words.
 pub fn client_for(url: &Url) -> Result<Client, String> {
+    client_to(url, None)
+}
+
+/// Returns a client for one server of the local network, which connects to the addresses that people read alone.
+///
+/// # Errors
+/// As [`client_for`].
+pub fn client_for_shown(url: &Url, shown: Shown) -> Result<Client, String> {
+    if let Some(address) = literal(url) {
+        shown.check(address).map_err(|refused| refused.to_string())?;
+    }
+    client_to(url, Some(shown))
+}
+
+fn client_to(url: &Url, shown: Option<Shown>) -> Result<Client, String> {
     // An error means that a provider is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     address::check_url(url)?;
-    let client = builder(CONNECT).dns_resolver(Resolver::new(Reach::from_url(url)));
+    let client = builder(CONNECT).dns_resolver(Resolver::new(Reach::from_url(url)).for_shown(shown));
     let client = match url.scheme() {
         "https" => client.https_only(true).build(),
         _ => client.tls_certs_only([]).build(),
@@ -222,7 +238,10 @@ fn fault_before_answer(error: &reqwest::Error) -> Fault {
     if let Some(refused) = causes(error).find_map(find_cause::<AddressRefused>) {
         match refused {
             AddressRefused::Public => Fault::PublicPlain,
-            AddressRefused::Forbidden | AddressRefused::Special(_) => Fault::Forbidden,
+            AddressRefused::Forbidden
+            | AddressRefused::Special(_)
+            | AddressRefused::Differs { .. }
+            | AddressRefused::OutsideOfLan(_) => Fault::Forbidden,
         }
     } else if causes(error).find_map(find_cause::<rustls::Error>).is_some() {
         Fault::Untrusted

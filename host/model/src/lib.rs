@@ -26,7 +26,7 @@ pub mod fault;
 pub mod fetch;
 mod growing_text;
 mod http;
-pub use http::client_for;
+pub use http::{client_for, client_for_shown};
 pub mod image;
 mod json;
 mod openai;

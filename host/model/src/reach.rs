@@ -3,6 +3,7 @@
 //! Never admits the address of a metadata service, which gives out credentials of a cloud, and never asks DNS about `localhost`. See
 //! [`crate::http`], [`crate::fetch`], and `channels::inbound::channel::webhook::outgoing` of the host.
 
+pub mod lan;
 mod special;
 
 pub use special::Special;
@@ -38,6 +39,8 @@ pub enum Reach {
     DangerousLoopback,
     /// Loopback alone. For the same.
     DangerousLoopbackOnly,
+    /// No address but those of a name that people read. See [`lan::Shown`].
+    Shown,
 }
 
 impl Reach {
@@ -61,7 +64,7 @@ impl Reach {
                 true
             }
             Self::Public | Self::DangerousLoopback => Special::classify(address).is_none() && !is_own(address),
-            Self::DangerousLoopbackOnly => false,
+            Self::DangerousLoopbackOnly | Self::Shown => false,
         }
     }
 
@@ -79,7 +82,7 @@ impl Reach {
             Self::Near | Self::Anywhere if is_forbidden(address) => AddressRefused::Forbidden,
             Self::Near | Self::Anywhere => AddressRefused::Public,
             Self::DangerousLoopbackOnly if Special::classify(address).is_none() => AddressRefused::Public,
-            Self::Public | Self::DangerousLoopback | Self::DangerousLoopbackOnly => {
+            Self::Public | Self::DangerousLoopback | Self::DangerousLoopbackOnly | Self::Shown => {
                 AddressRefused::Special(Special::classify(address).unwrap_or(Special::Own))
             }
         }
@@ -162,6 +165,8 @@ impl Lookup for System {
 #[derive(Clone)]
 pub struct Resolver {
     reach: Reach,
+    /// The addresses that people read; they take the place of the reach.
+    shown: Option<lan::Shown>,
     lookup: Arc<dyn Lookup>,
 }
 
@@ -182,6 +187,17 @@ pub enum AddressRefused {
     /// The first address is not of the public Internet, and no other is.
     #[error("its address is {0}, and requests for agents reach the public Internet only")]
     Special(Special),
+    /// An address of the local network that people did not read.
+    #[error("its address is {found}, and people approved {shown}: grant it again to read the new one")]
+    Differs {
+        /// The address now.
+        found: IpAddr,
+        /// The first address of the page.
+        shown: IpAddr,
+    },
+    /// The settings do not admit the address now.
+    #[error("its address {0} is not in `[egress] lan`")]
+    OutsideOfLan(IpAddr),
 }
 
 impl Resolver {
@@ -192,7 +208,13 @@ impl Resolver {
 
     /// One that asks this.
     pub fn over(reach: Reach, lookup: Arc<dyn Lookup>) -> Self {
-        Self { reach, lookup }
+        Self { reach, lookup, shown: None }
+    }
+
+    /// Lets it return the addresses that people read, and no others.
+    #[must_use]
+    pub fn for_shown(self, shown: Option<lan::Shown>) -> Self {
+        Self { shown, ..self }
     }
 
     /// Returns the allowed addresses of a name; the port of each is 0.
@@ -206,6 +228,9 @@ impl Resolver {
         } else {
             self.lookup.look_up(name).await?
         };
+        if let Some(shown) = &self.shown {
+            return Ok(shown.choose(&found)?);
+        }
         let refused = found.iter().find(|found| !is_forbidden(found.ip())).or(found.first()).copied();
         let admitted: Vec<_> = found.into_iter().filter(|found| self.reach.admits(found.ip())).collect();
         match refused {

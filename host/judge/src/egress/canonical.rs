@@ -3,6 +3,7 @@
 //! The host sends this text and no other, so a page that shows it shows the request. Never has a user, a fragment, a dot segment
 //! or a default port. See [`super::request`].
 
+use super::grant::Grant;
 use super::host::{HostError, HostName, Loopback};
 use super::percent;
 use serde::{Serialize, Serializer};
@@ -12,6 +13,8 @@ use url::Url;
 
 /// Bytes of a URL, as written and in its canonical form.
 pub const URL_BYTES_MAX: usize = 8192;
+/// The scheme of plain http, as a URL and the host of a grant have it.
+pub const PLAIN: &str = "http://";
 /// Rounds after which a form that still changes is refused.
 const ROUNDS_MAX: usize = 4;
 
@@ -30,6 +33,30 @@ impl CanonicalUrl {
     /// # Errors
     /// The reason why the host does not request it, with the text to write instead.
     pub fn parse(written: &str, loopback: Loopback) -> Result<Self, UrlError> {
+        Self::parse_for(written, loopback, [])
+    }
+
+    /// Parses a URL for these grants. Plain http to another machine needs a grant of it.
+    ///
+    /// # Errors
+    /// As [`Self::parse`].
+    pub fn parse_for<'g>(
+        written: &str,
+        loopback: Loopback,
+        grants: impl IntoIterator<Item = &'g Grant>,
+    ) -> Result<Self, UrlError> {
+        let url = Self::parse_typed(written, loopback)?;
+        match url.is_plain() && !grants.into_iter().any(|grant| grant.is_of(&url)) {
+            true => Err(UrlError::PlainHttp),
+            false => Ok(url),
+        }
+    }
+
+    /// Parses a URL that a person typed. It may be of plain http, which no request is without a grant.
+    ///
+    /// # Errors
+    /// As [`Self::parse`].
+    pub(crate) fn parse_typed(written: &str, loopback: Loopback) -> Result<Self, UrlError> {
         check_written(written)?;
         let mut url = Url::parse(written).map_err(|error| UrlError::NoUrl(error.to_string()))?;
         url.set_fragment(None);
@@ -46,9 +73,6 @@ impl CanonicalUrl {
     fn from_url(url: &Url, authority: &str, loopback: Loopback) -> Result<Self, UrlError> {
         let host = url.host().ok_or(UrlError::NoHost)?.to_owned();
         let host = HostName::from_parsed(&host, authority, loopback)?;
-        if url.scheme() == "http" && !host.is_loopback() {
-            return Err(UrlError::PlainHttp);
-        }
         let text = String::from(url.clone());
         if text.len() > URL_BYTES_MAX {
             return Err(UrlError::TooLong(text.len()));
@@ -66,6 +90,11 @@ impl CanonicalUrl {
 
     pub const fn host(&self) -> &HostName {
         &self.host
+    }
+
+    /// Returns whether it is plain http to another machine.
+    pub fn is_plain(&self) -> bool {
+        self.text.starts_with(PLAIN) && !self.host.is_loopback()
     }
 
     /// Returns the port, also if the text has none.

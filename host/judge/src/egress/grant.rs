@@ -2,6 +2,7 @@
 //!
 //! Never grants a host by a wildcard, and never a credential beyond listed paths. See [`super::template`].
 
+use super::canonical::{CanonicalUrl, PLAIN};
 use super::host::{HostError, HostName, Loopback};
 use super::method::{Method, UnknownMethod};
 use super::template::{Template, TemplateError};
@@ -9,6 +10,7 @@ use ironclaw_contract::seam::egress::Commands;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 
 /// Templates of a grant.
@@ -24,14 +26,15 @@ pub const SECRET_CHARACTERS_MAX: usize = 64;
 /// The ports of name resolution, which no tunnel reaches.
 const NAME_PORTS: [u16; 2] = [53, 853];
 const HTTPS_PORT: u16 = 443;
+const HTTP_PORT: u16 = 80;
 
 /// A grant as it is written in TOML or JSON.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GrantText {
-    /// The full name of the host.
+    /// The full name of the host; behind `http://` for requests over plain http to the local network.
     pub host: String,
-    /// The port, if it is not 443.
+    /// The port, if it is not 443, or 80 for plain http.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
     /// The methods; GET and HEAD if there are none.
@@ -61,6 +64,10 @@ pub struct Grant {
     upload_bytes_max: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     commands: Option<Commands>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    plain: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    addresses: Vec<IpAddr>,
 }
 
 impl Grant {
@@ -69,11 +76,14 @@ impl Grant {
     /// # Errors
     /// The first part that is no grant, with the text to write instead.
     pub fn check(text: &GrantText, loopback: Loopback) -> Result<Self, GrantError> {
-        let host = HostName::parse(&text.host, loopback)?;
+        let named = text.host.strip_prefix(PLAIN);
+        let host = HostName::parse(named.unwrap_or(&text.host), loopback)?;
+        let plain = named.is_some() && !host.is_loopback();
         let port = match text.port {
             Some(0) => return Err(GrantError::PortZero),
             Some(port) => port,
             None if host.is_loopback() => return Err(GrantError::LoopbackPort(host)),
+            None if plain => HTTP_PORT,
             None => HTTPS_PORT,
         };
         if text.commands == Some(Commands::Tunnel) {
@@ -107,7 +117,8 @@ impl Grant {
             return Err(GrantError::CommandsNeedPath);
         }
         let upload_bytes_max = upload(text.upload_bytes_max, writes)?;
-        Ok(Self { host, port, methods, paths, secret, upload_bytes_max, commands: text.commands })
+        let addresses = Vec::new();
+        Ok(Self { host, port, methods, paths, secret, upload_bytes_max, commands: text.commands, plain, addresses })
     }
 
     fn tunnel(text: &GrantText, host: HostName, port: u16) -> Result<Self, GrantError> {
@@ -115,6 +126,7 @@ impl Grant {
             ("methods", !text.methods.is_empty()),
             ("paths", !text.paths.is_empty()),
             ("a secret", text.secret.is_some()),
+            ("http://", text.host.starts_with(PLAIN)),
         ];
         if let Some((what, _)) = named.into_iter().find(|(_, is_named)| *is_named) {
             return Err(GrantError::TunnelHas(what));
@@ -127,11 +139,34 @@ impl Grant {
         }
         let upload_bytes_max = upload(text.upload_bytes_max, Some(Method::Post))?;
         let (methods, paths, commands) = (BTreeSet::new(), Vec::new(), text.commands);
-        Ok(Self { host, port, methods, paths, secret: None, upload_bytes_max, commands })
+        let addresses = Vec::new();
+        Ok(Self { host, port, methods, paths, secret: None, upload_bytes_max, commands, plain: false, addresses })
+    }
+
+    /// Returns the grant with the private addresses that people read with it; requests go to these alone.
+    #[must_use]
+    pub fn with_addresses(mut self, addresses: Vec<IpAddr>) -> Self {
+        self.addresses = addresses;
+        self
     }
 
     pub const fn host(&self) -> &HostName {
         &self.host
+    }
+
+    /// Returns the private addresses that people read with the grant; none for a host of the public Internet.
+    pub fn addresses(&self) -> &[IpAddr] {
+        &self.addresses
+    }
+
+    /// Returns whether its requests are plain http to another machine.
+    pub const fn is_plain(&self) -> bool {
+        self.plain
+    }
+
+    /// Returns whether a URL has the host, the port and the encryption of this grant.
+    pub fn is_of(&self, url: &CanonicalUrl) -> bool {
+        self.host == *url.host() && self.port == url.port() && self.plain == url.is_plain()
     }
 
     pub const fn port(&self) -> u16 {
@@ -168,10 +203,11 @@ impl Grant {
 
     /// Returns the grant as it is written in full: equal grants have equal texts.
     pub fn text(&self) -> GrantText {
-        let is_usual = self.port == HTTPS_PORT && !self.host.is_loopback();
+        let usual = if self.plain { HTTP_PORT } else { HTTPS_PORT };
+        let is_usual = self.port == usual && !self.host.is_loopback();
         let has_body = self.is_tunnel() || self.methods.iter().any(|method| !method.only_reads());
         GrantText {
-            host: self.host.to_string(),
+            host: if self.plain { format!("{PLAIN}{}", self.host) } else { self.host.to_string() },
             port: (!is_usual).then_some(self.port),
             methods: self.methods.iter().map(ToString::to_string).collect(),
             paths: self.paths.iter().map(ToString::to_string).collect(),

@@ -4,7 +4,7 @@
 //! [`super::canonical`].
 
 use super::canonical::{CanonicalUrl, UrlError};
-use super::grant::{NoSecretName, SecretName, UPLOAD_BYTES_MAX};
+use super::grant::{Grant, NoSecretName, SecretName, UPLOAD_BYTES_MAX};
 use super::host::Loopback;
 use super::method::{Method, UnknownMethod};
 use ironclaw_contract::canonical::Digest;
@@ -101,8 +101,21 @@ impl Request {
     /// # Errors
     /// As [`Self::check`].
     pub fn with_body(text: &RequestText, body: Option<&[u8]>, loopback: Loopback) -> Result<Self, RequestError> {
+        Self::for_grants(text, body, loopback, [])
+    }
+
+    /// Checks a request of an agent with these grants: one over plain http to another machine needs a grant of that.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn for_grants<'g>(
+        text: &RequestText,
+        body: Option<&[u8]>,
+        loopback: Loopback,
+        grants: impl IntoIterator<Item = &'g Grant>,
+    ) -> Result<Self, RequestError> {
         let method: Method = text.method.parse()?;
-        let url = CanonicalUrl::parse(&text.url, loopback)?;
+        let url = CanonicalUrl::parse_for(&text.url, loopback, grants)?;
         let mut headers = BTreeMap::new();
         for (name, value) in &text.headers {
             let (header, value) = check_header(name, value)?;

@@ -3,6 +3,7 @@
 //! Pure. A request that no grant admits gets the exact difference, for the refusal and for an approval request; never a grant that is
 //! wider than the request. See [`super::grant`] and [`super::request`].
 
+use super::canonical::PLAIN;
 use super::grant::{Grant, GrantText, SecretName};
 use super::host::{HostName, Loopback};
 use super::method::Method;
@@ -227,7 +228,7 @@ pub fn judge<'g>(
 }
 
 fn is_host_of(grant: &Grant, request: &Request) -> bool {
-    !grant.is_tunnel() && grant.host() == request.url().host() && grant.port() == request.url().port()
+    !grant.is_tunnel() && grant.is_of(request.url())
 }
 
 fn admit<'g>(
@@ -307,7 +308,7 @@ fn proposal(request: &Request) -> Option<GrantText> {
     let url = request.url();
     let has_body = !request.method().only_reads();
     let text = GrantText {
-        host: url.host().to_string(),
+        host: if url.is_plain() { format!("{PLAIN}{}", url.host()) } else { url.host().to_string() },
         port: Some(url.port()),
         methods: vec![request.method().to_string()],
         paths: vec![Template::exact(url)?.to_string()],

@@ -119,6 +119,7 @@ fn check_url(text: &str, reach: Reach) -> Result<Url, Refused> {
     let reach = match url.scheme() {
         "https" => reach,
         "http" if reach == Reach::DangerousLoopback => Reach::DangerousLoopbackOnly,
+        "http" if reach == Reach::Shown => reach,
         "http" => return Err(Refused::PlainHttp),
         _ => return Err(Refused::NotCanonical),
     };

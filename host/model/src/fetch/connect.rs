@@ -4,8 +4,7 @@
 
 use super::outcome::{Failed, Failure, NotFetched, Refused};
 use super::{CONNECT_TIME_MAX, Fetcher};
-use crate::reach::{AddressRefused, Resolver};
-use std::sync::Arc;
+use crate::reach::AddressRefused;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -18,8 +17,7 @@ impl Fetcher {
     pub async fn connect(&self, host: &str, port: u16, limit: Duration) -> Result<TcpStream, NotFetched> {
         let limit = limit.min(CONNECT_TIME_MAX);
         let failed = |failure, text| NotFetched::from(Failed { failure, may_have_arrived: false, text });
-        let resolver = Resolver::over(self.secure_reach, Arc::clone(&self.lookup));
-        let resolved = timeout(limit, resolver.addresses(host.to_owned())).await;
+        let resolved = timeout(limit, self.resolver().addresses(host.to_owned())).await;
         let resolved = resolved.map_err(|_| failed(Failure::Late, String::new()))?;
         let found = resolved.map_err(|error| match error.downcast_ref::<AddressRefused>() {
             Some(refused) => Refused::Address(*refused).into(),

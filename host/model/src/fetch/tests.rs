@@ -96,7 +96,8 @@ fn near(names: &Names) -> Fetcher {
 /// Makes a fetcher that trusts this authority alone. The machine may have no certificates.
 fn trusting(reach: Reach, names: &Names, authority: Option<&reqwest::Certificate>) -> Fetcher {
     let fetcher = Fetcher::over(reach, Arc::new(names.clone()));
-    let client = single_use(reach, Arc::new(names.clone())).https_only(true).tls_certs_only(authority.cloned());
+    let client = single_use(Resolver::over(reach, Arc::new(names.clone())));
+    let client = client.https_only(true).tls_certs_only(authority.cloned());
     fetcher.secure.set(client.build().ok()).expect("the first use");
     fetcher
 }
