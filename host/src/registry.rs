@@ -10,6 +10,7 @@ pub mod egress;
 pub mod groups;
 pub mod latch;
 pub mod live_settings;
+pub mod local_network;
 pub mod mcp;
 pub mod models;
 pub mod mounts;

@@ -14,6 +14,7 @@ mod support {
     pub(crate) mod issuer;
     pub(crate) mod jail_fixture;
     pub(crate) mod listed_mcp;
+    pub(crate) mod local_network;
     pub(crate) mod many_schedules;
     pub(crate) mod many_sessions;
     pub(crate) mod mcp_server;
@@ -55,6 +56,7 @@ mod e2e {
     pub(crate) mod files;
     pub(crate) mod git_push;
     mod images;
+    mod local_network;
     pub(crate) mod mcp;
     mod mcp_demo;
     mod mcp_hosts;

@@ -131,6 +131,15 @@ pub enum Finding {
         /// The use.
         purpose: Commands,
     },
+    /// A grant of an agent, or an MCP server, is in the local network.
+    LocalNetworkReached {
+        /// The name of the agent; none for an MCP server.
+        agent: Option<String>,
+        /// The host of the grant, or the name of the MCP server.
+        host: String,
+        /// Its private addresses.
+        addresses: Vec<String>,
+    },
     /// An agent runs commands in its jail.
     CommandsEnabled {
         /// The name of the agent.

@@ -193,7 +193,8 @@ async fn runtime(
     let Opened { home, config, .. } = opened;
     let (record, latch) = (&proposals.record, Arc::<Latch>::default());
     let turns = Arc::new(OpenTurns::start(Arc::clone(record), Arc::clone(&proposals.settings)).await?);
-    let (verified_layers, fetchers) = (Arc::<VerifiedLayers>::default(), Arc::<Fetchers>::default());
+    let verified_layers = Arc::<VerifiedLayers>::default();
+    let fetchers = Arc::new(Fetchers::new(Arc::clone(&proposals.settings)));
     let mcp_jails = McpJails { launcher: launcher.clone(), identity: jails.fetcher() };
     let servers = mcp_servers(home, proposals, mcp_jails, &latch, &fetchers, &verified_layers);
     let (sessions_max, shelf) = (jails.sessions_max(), Arc::new(Shelf::new(home.clone())));

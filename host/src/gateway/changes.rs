@@ -12,6 +12,7 @@ use crate::gateway::proposals::{Proposals, notify};
 use crate::gateway::store::{self, Row, Submitted};
 use crate::gateway::{Proposed, Requester, review_page};
 use crate::registry::live_settings::LiveSettings;
+use crate::registry::local_network::LookedUp;
 use crate::registry::{self, Agent, Person, Role, roles};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{ChangeId, PersonId};
@@ -99,6 +100,7 @@ impl Changes {
         }
         let change = Change::parse(kind, &payload)
             .map_err(|error| Refusal::new(DenialCode::PayloadMalformed, error.to_string()))?;
+        let looked_up = LookedUp::look_up(&change, &self.settings().host_policy).await;
         let (changes, by) = (Arc::clone(self), by.clone());
         self.record()
             .state
@@ -108,6 +110,7 @@ impl Changes {
                 let agent = agent.map(|name| registry::named_agent(tx, &by, &name)).transpose()?;
                 check_requester(tx, &by, kind, agent.as_ref())?;
                 let agent = agent.map(|agent| agent.id);
+                looked_up.map_or(Ok(()), |found| found.note(tx)).map_err(Error::from)?;
                 let requester = Requester::Person(by.id);
                 let proposed = Proposed { change, agent, requester, reason, labels: Vec::new() };
                 changes.proposals.submit(tx, proposed)

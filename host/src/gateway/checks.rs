@@ -22,7 +22,8 @@ pub fn check(tx: &ReadTx<'_>, host_policy: &HostPolicy, proposed: Proposed) -> R
     let change = kinds::complete(tx, host_policy, &proposed.requester, &proposed.change, agent.as_ref())?;
     let standing = current_settings::read(tx, host_policy, &change, agent.as_ref())?;
     let proposed = Proposed { change, ..proposed };
-    if kinds::after(&proposed.change, agent.as_ref()).is_some_and(|after| after == standing.before) {
+    let is_same = kinds::after(&proposed.change, agent.as_ref()).is_some_and(|after| after == standing.before);
+    if is_same && kinds::has_addresses(tx, &proposed.change, agent.as_ref(), &standing.facts)? {
         let refusal = Refusal::new(DenialCode::ChangeEmpty, "no change: the value is already set");
         return Err(refusal.into());
     }

@@ -10,6 +10,7 @@ mod enabled_tools;
 mod groups;
 mod identities;
 mod kind;
+pub(super) mod local_network;
 mod mcp_access;
 mod mcp_confirm;
 mod mcp_register;
@@ -161,6 +162,16 @@ pub(super) fn current(
 /// Returns the setting after the change, if it can be compared.
 pub(super) fn after(change: &Change, agent: Option<&Agent>) -> Option<Value> {
     kind_of(change).after(change.payload().value(), agent)
+}
+
+/// Returns whether the host has a change already, with the addresses that its facts have.
+pub(super) fn has_addresses(
+    tx: &ReadTx<'_>,
+    change: &Change,
+    agent: Option<&Agent>,
+    facts: &Value,
+) -> Result<bool, ironclaw_state::Error> {
+    Ok(kind_of(change).addresses(tx, agent)? == local_network::addresses(facts))
 }
 
 /// Adds each effect and each warning of a change.

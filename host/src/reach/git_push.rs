@@ -13,7 +13,7 @@ mod wire;
 
 pub use diff::Diff;
 
-use crate::reach::jail_network::GrantedHost;
+use crate::reach::jail_network::{Fetchers, GrantedHost};
 use crate::reach::network_command::CommandJails;
 use crate::sessions::store::Session;
 use crate::turns::calls::{ResultBody, http};
@@ -23,7 +23,7 @@ use ironclaw_contract::canonical::{Digest, Limits as JsonLimits, parse};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::limits::ARGUMENTS_BYTES_MAX;
 use ironclaw_judge::egress::{CanonicalUrl, Commands, Grant, Loopback, Request, RequestText, judge};
-use ironclaw_model::fetch::{Fetched, Fetcher, Limits, NotFetched};
+use ironclaw_model::fetch::{Fetched, Limits, NotFetched};
 use ironclaw_store::refusal::Refusal;
 use ironclaw_text::excerpt::start;
 use ironclaw_text::lookalike;
@@ -102,8 +102,9 @@ impl Arguments {
     }
 
     /// Returns the URL of the repository in the one form in which requests have it.
-    fn url_as_sent(&self, loopback: Loopback) -> Result<String, String> {
-        let url = CanonicalUrl::parse(&self.url, loopback).map_err(|error| error.to_string())?;
+    fn url_as_sent(&self, network: &http::Network) -> Result<String, String> {
+        let url =
+            CanonicalUrl::parse_for(&self.url, network.loopback, &network.grants).map_err(|error| error.to_string())?;
         Ok(url.as_str().trim_end_matches('/').to_owned())
     }
 
@@ -135,7 +136,7 @@ pub async fn prepare(
     let read = parse(text.as_bytes(), JsonLimits::bytes(ARGUMENTS_BYTES_MAX));
     let Ok(Value::Object(mut object)) = read else { return Err(malformed("they are not a JSON object".to_owned())) };
     let mut wanted = Arguments::read(&object).map_err(malformed)?;
-    wanted.url = wanted.url_as_sent(network.loopback).map_err(malformed)?;
+    wanted.url = wanted.url_as_sent(network).map_err(malformed)?;
     let granted = network.grants.iter().filter(|grant| grant.commands() == Some(Commands::Git));
     admitted(granted, &wanted, network.loopback, None)?;
     let refused = |words: String| Refusal::new(DenialCode::EgressPush, words);
@@ -199,19 +200,15 @@ fn admitted<'g>(
     loopback: Loopback,
     body: Option<&[u8]>,
 ) -> Result<&'g Grant, Refusal> {
+    let all: Vec<&Grant> = grants.collect();
     let request = |method: &str, url: String, body: Option<&[u8]>| {
         let headers = body.map(|_| ("content-type".to_owned(), CONTENT_TYPE.to_owned())).into_iter().collect();
         let text = RequestText { method: method.to_owned(), url, headers, body: None, secret: None };
-        Request::with_body(&text, body, loopback)
+        Request::for_grants(&text, body, loopback, all.iter().copied())
             .map_err(|error| Refusal::new(DenialCode::CallMalformed, error.to_string()))
     };
     let requests = [request("GET", wanted.refs_url(), None)?, request("POST", wanted.push_url(), body)?];
-    let all: Vec<&Grant> = grants.collect();
-    let of_host = |grant: &&&Grant| {
-        let url = requests[0].url();
-        grant.host() == url.host() && grant.port() == url.port()
-    };
-    let found = all.iter().find(of_host).copied();
+    let found = all.iter().find(|grant| grant.is_of(requests[0].url())).copied();
     let one = found.map(std::slice::from_ref).unwrap_or_default();
     for request in requests {
         let request = request.with_secret(found.and_then(|grant| grant.secret().cloned()));
@@ -225,10 +222,10 @@ fn admitted<'g>(
 }
 
 /// Pushes what people read, once.
-pub async fn run(jails: &dyn CommandJails, fetcher: &Fetcher, order: &Order, left: Duration) -> (ResultBody, Sent) {
+pub async fn run(jails: &dyn CommandJails, fetchers: &Fetchers, order: &Order, left: Duration) -> (ResultBody, Sent) {
     let mut sent = Sent::default();
     let until = Instant::now() + left;
-    let push = Push { jails, fetcher, order, until };
+    let push = Push { jails, fetchers, order, until };
     let body = match push.run(&mut sent).await {
         Ok(text) => ResultBody::done(text),
         Err(body) => body,
@@ -238,7 +235,7 @@ pub async fn run(jails: &dyn CommandJails, fetcher: &Fetcher, order: &Order, lef
 
 struct Push<'a> {
     jails: &'a dyn CommandJails,
-    fetcher: &'a Fetcher,
+    fetchers: &'a Fetchers,
     order: &'a Order,
     until: Instant,
 }
@@ -319,7 +316,8 @@ impl Push<'_> {
             credential: host.credential(&granted),
         };
         let whole = self.until.saturating_duration_since(Instant::now());
-        self.fetcher.fetch(request, Limits { begin: whole, whole, body_bytes_max }).await
+        let fetcher = self.fetchers.for_grant(Some(&host.grant), self.order.loopback);
+        fetcher.fetch(request, Limits { begin: whole, whole, body_bytes_max }).await
     }
 }
 

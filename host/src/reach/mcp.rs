@@ -95,7 +95,8 @@ impl Servers {
             slot.end().await;
         }
         let login = self.needed_login(described).await.map_err(|failed| failed.to_string())?;
-        match slot.open.clone().filter(|open| open.is_usable(&registration, login)) {
+        let is_admitted = self.fetchers.admits(&registration.addresses);
+        match slot.open.clone().filter(|open| is_admitted && open.is_usable(&registration, login)) {
             Some(open) if open.is_fresh() => return Ok(open),
             // Over the same connection, because a second process would have the same directory.
             Some(open) => match self.list_again(&open).await {

@@ -5,13 +5,12 @@
 
 mod environment;
 
-use crate::reach::jail_network::{Gateway, Reach, Traffic};
+use crate::reach::jail_network::{Fetchers, Gateway, Reach, Traffic};
 use crate::sessions::store::Session;
 use crate::turns::calls::ResultBody;
 use ironclaw_contract::seam::link::path::WORKSPACE;
 use ironclaw_jail::client::{Client, Streams};
 use ironclaw_jail::launcher::{Exit, Jailed, link};
-use ironclaw_model::fetch::Fetcher;
 use ironclaw_text::lookalike;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -86,12 +85,12 @@ pub fn arguments(arguments: &Map<String, Value>) -> Result<(String, u32), String
 /// Runs a command to its end, at most for the time that is left. No process of it is left afterwards, also if the future is dropped.
 pub async fn run(
     jails: &dyn CommandJails,
-    fetcher: Arc<Fetcher>,
+    fetchers: Arc<Fetchers>,
     order: &Order,
     left: Duration,
 ) -> (ResultBody, Traffic) {
     let until = Instant::now() + left.min(Duration::from_secs(order.seconds.into()));
-    match started(jails, fetcher, order, until).await {
+    match started(jails, fetchers, order, until).await {
         Ok((jailed, gateway, link)) => {
             let ended = watch(&jailed, link, until).await;
             let traffic = gateway.close();
@@ -103,14 +102,14 @@ pub async fn run(
 
 async fn started(
     jails: &dyn CommandJails,
-    fetcher: Arc<Fetcher>,
+    fetchers: Arc<Fetchers>,
     order: &Order,
     until: Instant,
 ) -> Result<(Jailed, Gateway, UnixStream), String> {
     let (ours, theirs) = link().map_err(|error| error.to_string())?;
     let mut jailed = jails.launch(&order.session, client(order), theirs).await?;
     let listener = jailed.listener.take().ok_or("the host has no descriptor left for its gateway")?;
-    let gateway = Gateway::start(listener, &order.reach, fetcher, Some(until)).map_err(|error| error.to_string())?;
+    let gateway = Gateway::start(listener, &order.reach, fetchers, Some(until)).map_err(|error| error.to_string())?;
     Ok((jailed, gateway, ours))
 }
 

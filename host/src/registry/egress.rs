@@ -8,6 +8,7 @@ use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::{Bound, DenialCode};
 use ironclaw_contract::seam::change::Egress;
 use ironclaw_judge::egress::{Commands, Grant, GrantText, Loopback};
+use ironclaw_model::reach::lan::Range;
 use ironclaw_state::ReadTx;
 use ironclaw_store::refusal::{Denied, Refusal};
 use std::collections::BTreeSet;
@@ -22,6 +23,8 @@ ironclaw_contract::settings! {
     pub struct Config for egress {
         /// Let a change grant a host of this machine to an agent, with its port; for tests and local services.
         loopback: bool = false, Rule("true or false"), Live;
+        /// Grants and MCP servers may reach these ranges of the local network, at the addresses that their pages show.
+        lan: Vec<Range> = Vec::new(), Rule("ranges of a local network, such as 10.0.0.0/8"), Live;
     }
 }
 
@@ -34,8 +37,12 @@ impl Config {
 
 /// Returns the grants of an agent. A grant that the settings no longer admit is left out.
 pub fn grants_of(tx: &ReadTx<'_>, agent: AgentId, loopback: Loopback) -> Result<Vec<Grant>, ironclaw_state::Error> {
-    let grants = egress_of(tx, agent)?.into_iter();
-    Ok(grants.filter_map(|grant| Grant::check(&text(&grant.granted), loopback).ok()).collect())
+    let grants = egress_of(tx, agent)?.into_iter().filter_map(|held| {
+        let grant = Grant::check(&text(&held.granted), loopback).ok()?.with_addresses(held.addresses);
+        // Plain http leaves this machine for shown addresses only.
+        (!grant.is_plain() || !grant.addresses().is_empty()).then_some(grant)
+    });
+    Ok(grants.collect())
 }
 
 /// Returns the hosts that commands of an agent may reach. A grant that the settings no longer admit counts too: the judgement of a request leaves it out.

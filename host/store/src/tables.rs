@@ -16,6 +16,7 @@ pub mod endpoint_words;
 pub mod facts;
 pub mod groups;
 pub mod items;
+pub mod looked_up_names;
 pub mod mcp;
 pub mod memories;
 pub mod messages;

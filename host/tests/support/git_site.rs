@@ -26,9 +26,13 @@ pub(crate) struct GitSite {
 
 impl GitSite {
     pub(crate) fn start() -> Self {
+        Self::start_at("127.0.0.1:0")
+    }
+
+    pub(crate) fn start_at(address: &str) -> Self {
         needs("git");
         let root = tempfile::tempdir().expect("a directory");
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let listener = TcpListener::bind(address).expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let seen = Arc::<Mutex<Vec<String>>>::default();
         let (place, kept) = (root.path().to_owned(), Arc::clone(&seen));

@@ -58,9 +58,10 @@ pub enum Action {
 pub struct Grant {
     /// Name or id of the agent
     agent: String,
-    /// Name of the host, without a wildcard; with its port as HOST:PORT, or by --port
+    /// Name of the host, without a wildcard; with its port as HOST:PORT, or by --port. As http://HOST for plain http to the local
+    /// network, which `[egress] lan` of config.toml has to allow
     host: String,
-    /// Port, if it is not 443
+    /// Port, if it is not 443, or 80 behind http://
     #[arg(long)]
     port: Option<u16>,
     /// Method; repeatable [default: GET and HEAD]
@@ -142,9 +143,13 @@ async fn grant(at: &At, args: Grant) -> Result<(), Error> {
     propose::decide_and_print(at, ChangeKind::Egress, Some(&agent), payload, yes).await
 }
 
+/// The begin of a host that the local network has without TLS.
+const PLAIN: &str = "http://";
+
 /// Splits a port off the host.
 fn host_and_port(host: String, port: Option<u16>) -> Result<(String, Option<u16>), Error> {
-    let split = host.rsplit_once(':').filter(|(name, _)| !name.contains(':'));
+    let scheme = if host.starts_with(PLAIN) { PLAIN.len() } else { 0 };
+    let split = host.rsplit_once(':').filter(|(name, _)| name.len() > scheme && !name[scheme..].contains(':'));
     match split.and_then(|(name, digits)| Some((name, digits.parse().ok()?))) {
         Some((_, of_host)) if port.is_some_and(|port| port != of_host) => {
             Err(Error::usage("two ports", "write the port once: behind the host, or as --port"))

@@ -37,7 +37,7 @@ fn wrong_command_line_sends_no_request() {
         &["file", "list", "assistant", "--levels", "9"],
         &["file", "get", "assistant", ".."],
         &["mcp", "add", "files"],
-        &["mcp", "add", "files", "--url", "http://mcp.example/"],
+        &["mcp", "add", "files", "--url", "ftp://mcp.example/"],
         &["mcp", "add", "files", "--", "npx server --stdio"],
         &["mcp", "add", "files", "--url", "https://x/", "--mount", "/srv"],
         &["mcp", "add", "files", "--header", "a=secret:b", "--", "server"],

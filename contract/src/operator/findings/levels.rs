@@ -15,6 +15,7 @@ impl Finding {
             | Self::PushGranted { .. }
             | Self::HostWritable { .. }
             | Self::HostWide { .. }
+            | Self::LocalNetworkReached { .. }
             | Self::CeilingMissing { .. }
             | Self::SecretOld { .. }
             | Self::OwnerAlone { .. }
@@ -51,6 +52,7 @@ impl Finding {
             | Self::PushGranted { .. }
             | Self::HostWritable { .. }
             | Self::HostWide { .. }
+            | Self::LocalNetworkReached { .. }
             | Self::CommandsReachHost { .. }
             | Self::CommandsEnabled { .. }
             | Self::DestinationHeld { .. } => FindingArea::Agents,
@@ -92,7 +94,9 @@ impl Finding {
             | Self::ToolsUnused { agent, .. }
             | Self::HostUnused { agent, .. }
             | Self::ServerUnused { agent, .. }
-            | Self::SkillUnused { agent, .. } => format!("agent {agent}"),
+            | Self::SkillUnused { agent, .. }
+            | Self::LocalNetworkReached { agent: Some(agent), .. } => format!("agent {agent}"),
+            Self::LocalNetworkReached { agent: None, host, .. } => format!("MCP server {host}"),
             Self::AllowanceOpen { allowance, .. } => format!("allowance {allowance}"),
             Self::SecretOld { secret, .. } | Self::SecretUnused { secret } | Self::SecretUsed { secret, .. } => {
                 format!("secret {secret}")

@@ -39,7 +39,9 @@ impl Finding {
             | Self::HostWritable { agent, host, .. }
             | Self::HostWide { agent, host, .. }
             | Self::CommandsReachHost { agent, host, .. }
+            | Self::LocalNetworkReached { agent: Some(agent), host, .. }
             | Self::HostUnused { agent, host } => words(&["egress", "revoke", agent, host]),
+            Self::LocalNetworkReached { agent: None, host, .. } => words(&["mcp", "remove", host]),
             Self::CommandsEnabled { agent } => words(&["agent", "set", agent, "--remove-tool", "run_command"]),
             Self::DestinationHeld { agent, name, .. } => words(&["destination", "remove", agent, name]),
             Self::CeilingMissing { agent } => {

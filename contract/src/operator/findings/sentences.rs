@@ -32,6 +32,12 @@ impl Finding {
             }
             Self::HostWide { host, path, .. } => format!("most parts of the path {path} at {host} are slots"),
             Self::CommandsReachHost { host, purpose, .. } => format!("its commands reach {host}, for {purpose}"),
+            Self::LocalNetworkReached { agent: Some(_), host, addresses } => {
+                format!("it reaches {host} in the local network, at {}", addresses.join(", "))
+            }
+            Self::LocalNetworkReached { agent: None, addresses, .. } => {
+                format!("it is in the local network, at {}", addresses.join(", "))
+            }
             Self::CommandsEnabled { .. } => "it runs commands in its jail without a question".to_owned(),
             Self::DestinationHeld { name, to, .. } => format!("it sends messages to {name} ({to})"),
             Self::CeilingMissing { .. } => "no ceiling bounds its tokens or its cost in a day".to_owned(),

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,6 +32,9 @@ struct Arguments {
     /// Serve over streamable HTTP on this port of 127.0.0.1, at `/mcp`.
     #[arg(long)]
     http: Option<u16>,
+    /// Serve on this address in place of 127.0.0.1, under every name.
+    #[arg(long)]
+    listen: Option<IpAddr>,
     /// Speak the stateless era only. Without it the server knows `initialize` only.
     #[arg(long)]
     stateless: bool,

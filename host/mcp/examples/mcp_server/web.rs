@@ -13,7 +13,7 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::{Value, json};
 use std::io::Write;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::net::TcpListener;
@@ -27,14 +27,18 @@ static LISTED: AtomicBool = AtomicBool::new(false);
 /// Serves until the process ends. Prints `http://127.0.0.1:PORT/mcp`.
 pub(crate) async fn serve(server: Server, port: u16) -> Result<(), Box<dyn std::error::Error>> {
     let arguments = server.arguments.clone();
+    let address = arguments.listen.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let make = move || Ok(server.clone());
     let service = StreamableHttpService::new(
         make,
         Arc::new(LocalSessionManager::default()),
-        StreamableHttpServerConfig::default(),
+        match arguments.listen {
+            None => StreamableHttpServerConfig::default(),
+            Some(_) => StreamableHttpServerConfig::default().disable_allowed_hosts(),
+        },
     );
     let app = Router::new().route_service("/mcp", service).layer(from_fn_with_state(arguments, misbehave));
-    let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
+    let listener = TcpListener::bind(SocketAddr::from((address, port))).await?;
     writeln!(std::io::stdout(), "http://{}/mcp", listener.local_addr()?)?;
     // Without a delay of small packets, which would be most of the time of a call.
     let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));

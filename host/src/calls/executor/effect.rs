@@ -18,7 +18,7 @@ use crate::sessions::store;
 use crate::turns::calls::{self, ResultBody, http};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::LedgerEvent;
-use ironclaw_judge::egress::Request;
+use ironclaw_judge::egress::{Grant, Request};
 use ironclaw_ledger::Entry;
 use ironclaw_model::fetch::{Credential, Form, Limits};
 use ironclaw_state::ReadTx;
@@ -61,6 +61,8 @@ pub(super) struct HttpEffect {
     host: String,
     port: u16,
     secret: Option<SecretText>,
+    /// The grant of its host.
+    grant: Option<Grant>,
 }
 
 /// The connection for a call of an MCP server, or the reason why there is none.
@@ -118,10 +120,11 @@ impl Effect {
         };
         Ok(match facts.reach() {
             Reach::Request(sent) => {
-                let SentRequest { request, body, grant: _, secret } = &**sent;
+                let SentRequest { request, body, grant, secret } = &**sent;
                 let (host, port) = (request.url().host().to_string(), request.url().port());
                 let secret = secret.as_ref().map(value_of).transpose()?;
-                Self::Http(Box::new(HttpEffect { request: request.clone(), body: body.clone(), host, port, secret }))
+                let (request, body, grant) = (request.clone(), body.clone(), grant.clone());
+                Self::Http(Box::new(HttpEffect { request, body, host, port, secret, grant }))
             }
             Reach::Command { hosts, tunnels } => {
                 let hosts = hosts.iter().map(granted).collect::<Result<Vec<_>, _>>()?;
@@ -244,8 +247,8 @@ impl Executor {
     }
 
     async fn run_command(&self, place: &Place, order: &Order, left: Duration) -> ResultBody {
-        let fetcher = Arc::clone(self.fetchers.for_loopback(order.reach.loopback));
-        let (result, traffic) = network_command::run(&*self.command_jails, fetcher, order, left).await;
+        let fetchers = Arc::clone(&self.fetchers);
+        let (result, traffic) = network_command::run(&*self.command_jails, fetchers, order, left).await;
         self.note_traffic(place, traffic).await;
         result
     }
@@ -267,8 +270,7 @@ impl Executor {
     }
 
     async fn push(&self, place: &Place, order: &git_push::Order, left: Duration) -> ResultBody {
-        let fetcher = self.fetchers.for_loopback(order.loopback);
-        let (result, sent) = git_push::run(&*self.command_jails, fetcher, order, left).await;
+        let (result, sent) = git_push::run(&*self.command_jails, &self.fetchers, order, left).await;
         let entry = Entry::new(LedgerEvent::CallPush)
             .with("call", place.call)
             .with("requests", sent.requests)
@@ -297,7 +299,7 @@ impl Executor {
     }
 
     async fn fetch(&self, effect: &HttpEffect, left: Duration) -> ResultBody {
-        let HttpEffect { request, body, host, port, secret } = effect;
+        let HttpEffect { request, body, host, port, secret, grant } = effect;
         let credential = secret.as_ref().map(|secret| Credential { host, port: *port, form: Form::Bearer, secret });
         let method = request.method().to_string().parse().expect("a method of the closed list");
         let sent = ironclaw_model::fetch::Request {
@@ -314,7 +316,7 @@ impl Executor {
             body_bytes_max: http::PAGE_BYTES_MAX,
         };
         let loopback = self.settings.now().host_policy.egress.loopback();
-        match self.fetchers.for_loopback(loopback).fetch(sent, limits).await {
+        match self.fetchers.for_grant(grant.as_ref(), loopback).fetch(sent, limits).await {
             Ok(fetched) => http::answer(&fetched),
             Err(error) => http::no_answer(&error),
         }

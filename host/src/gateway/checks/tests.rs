@@ -401,7 +401,7 @@ fn confirmation_with_wrong_digest_or_manifest_is_refused() {
             url: Some("https://mcp.example/".to_owned()),
             ..McpRegister::default()
         };
-        writers::mcp::register(tx, &Approved::by_test(scene.owner), &server, None).expect("room");
+        writers::mcp::register(tx, &Approved::by_test(scene.owner), &server, None, &[]).expect("room");
         scene.refused(tx, confirmation(none, None), DenialCode::McpUnseen);
         confirm(tx, &scene, &["read"]);
         let tools = vec![json!({ "name": "read", "inputSchema": { "type": "object" }, "description": "other" })];
@@ -431,7 +431,7 @@ fn access_to_unknown_server_or_undeclared_tool_is_refused() {
         ) else {
             panic!("another kind")
         };
-        writers::mcp::register(tx, &Approved::by_test(scene.owner), &server, None).expect("room");
+        writers::mcp::register(tx, &Approved::by_test(scene.owner), &server, None, &[]).expect("room");
         scene.refused(tx, access(json!({ "server": "files" })), DenialCode::McpUnconfirmed);
         confirm(tx, &scene, &["read", "write"]);
         scene.refused(tx, access(json!({ "server": "files", "tools": ["erase"] })), DenialCode::McpToolUnknown);

@@ -1,21 +1,24 @@
 //! The kind `egress`: a host of the network that the host asks for the agent.
 
 use super::kind::{Apply, Check, CheckContext, Page, Prepared, Properties, Scope, concerned};
+use super::local_network as shown;
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
 use crate::gateway::writers;
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::secrets;
-use crate::registry::{Agent, egress};
+use crate::registry::{Agent, egress, local_network};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, Egress};
-use ironclaw_judge::egress::{Commands, Grant, HostName, Loopback};
+use ironclaw_judge::egress::{Commands, Grant, HostName, Loopback, PLAIN};
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::refusal::{Denied, Refusal};
 use serde_json::{Value, json};
+use std::net::IpAddr;
 
-/// The port of a grant that names none.
+/// The port of a grant that names none, and that of one of plain http.
 const DEFAULT_PORT: u16 = 443;
+const PLAIN_PORT: u16 = 80;
 
 pub(super) const PROPERTIES: Properties = Properties { scope: Scope::AgentOnHost, restarts_sessions: false };
 
@@ -25,8 +28,7 @@ impl Check for Egress {
         let loopback = context.host_policy.egress.loopback();
         if self.removes() {
             // A grant that the settings no longer admit can be removed.
-            let host =
-                HostName::parse(&self.host, Loopback::DangerousAllowed).map_err(|error| malformed(&error))?.to_string();
+            let host = removed_host(tx, context.agent, &self.host)?;
             check_port(tx, context.agent, &host, self.port)?;
             return Ok(Change::Egress(Self { host, port: None, ..self.clone() }));
         }
@@ -38,8 +40,11 @@ impl Check for Egress {
             let hint = format!("an owner stores it first: `ironctl secret set {}`", secret.as_str());
             return Err(refusal.hint(hint).into());
         }
+        if grant.is_plain() && local_network::for_grant(tx, context.host_policy, self)?.is_empty() {
+            return Err(not_near(grant.host()).into());
+        }
         if let Some(agent) = context.agent {
-            egress::check_room(tx, agent.id, &[grant.host().as_str()].into())?;
+            egress::check_room(tx, agent.id, &[grant.text().host.as_str()].into())?;
         }
         Ok(Change::Egress(egress::payload(grant.text())))
     }
@@ -59,16 +64,43 @@ impl Check for Egress {
         Ok(json!(had.map_or(none, |had| had.granted)))
     }
 
-    fn facts(&self, _tx: &ReadTx<'_>, _policy: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
-        Ok(json!({}))
+    fn facts(&self, tx: &ReadTx<'_>, policy: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
+        let mut facts = json!({});
+        shown::add(&mut facts, &local_network::for_grant(tx, policy, self)?);
+        Ok(facts)
     }
+
+    fn addresses(&self, tx: &ReadTx<'_>, agent: Option<&Agent>) -> Result<Vec<IpAddr>, ironclaw_state::Error> {
+        let Some(agent) = agent else { return Ok(Vec::new()) };
+        let had = egress::egress_of(tx, agent.id)?.into_iter().find(|grant| grant.host == self.host);
+        Ok(had.map(|had| had.addresses).unwrap_or_default())
+    }
+}
+
+/// Returns the host of a grant that is taken away. A grant of plain http is found without its scheme too.
+fn removed_host(tx: &ReadTx<'_>, agent: Option<&Agent>, written: &str) -> Result<String, Denied> {
+    let named = written.strip_prefix(PLAIN);
+    let name = HostName::parse(named.unwrap_or(written), Loopback::DangerousAllowed);
+    let name = name.map_err(|error| malformed(&error))?.to_string();
+    let plain = format!("{PLAIN}{name}");
+    let held = agent.map(|agent| egress::egress_of(tx, agent.id)).transpose()?.unwrap_or_default();
+    let has = |host: &str| held.iter().any(|grant| grant.host == host);
+    Ok(if named.is_some() || has(&plain) && !has(&name) { plain } else { name })
+}
+
+/// Returns the refusal of plain http to a host that is not in the local network.
+fn not_near(host: &HostName) -> Refusal {
+    let message = format!("plain http reaches the local network only, and {host} has no address in `[egress] lan`");
+    let hint = "leave http:// out, or let an operator add the range of its address to lan, and a person grant it again";
+    Refusal::new(DenialCode::EgressMalformed, message).hint(hint)
 }
 
 /// Refuses to take away a host that an agent has with another port than the named one.
 fn check_port(tx: &ReadTx<'_>, agent: Option<&Agent>, host: &str, named: Option<u16>) -> Result<(), Denied> {
     let (Some(agent), Some(named)) = (agent, named) else { return Ok(()) };
     let held = egress::egress_of(tx, agent.id)?.into_iter().find(|grant| grant.host == host);
-    let port = held.map(|grant| grant.granted.port.unwrap_or(DEFAULT_PORT));
+    let default = if host.starts_with(PLAIN) { PLAIN_PORT } else { DEFAULT_PORT };
+    let port = held.map(|grant| grant.granted.port.unwrap_or(default));
     match port {
         Some(port) if port != named => {
             let message = format!("agent {} has the host {host} with the port {port}, not {named}", agent.name);
@@ -123,6 +155,7 @@ impl Page for Egress {
         } else {
             page.warn(format!("The address of each request LEAVES THIS HOST and goes to {host}."));
         }
+        shown::put(page, &host, self.host.starts_with(PLAIN), self.secret.as_deref().as_slice());
         if let Some(secret) = &self.secret {
             page.warn(format!("Each request carries this SECRET of this host to {host}: {}.", page.show(secret)));
         }
@@ -184,7 +217,7 @@ fn tunnel_effects(egress: &Egress, agent: &str, page: &mut Effects<'_>) {
 impl Apply for Egress {
     fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
         let agent = concerned(tx, approved)?;
-        writers::egress::set(tx, approved, agent.id, self)?;
+        writers::egress::set(tx, approved, agent.id, self, &shown::addresses(approved.facts()))?;
         let Self { host, methods, commands, .. } = self;
         let name = &agent.name;
         Ok(match commands {

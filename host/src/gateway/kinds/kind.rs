@@ -15,6 +15,7 @@ use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::refusal::{Denied, Refusal};
 use serde_json::Value;
 use std::borrow::Cow;
+use std::net::IpAddr;
 
 /// The properties that all changes of a kind share.
 pub(super) struct Properties {
@@ -81,6 +82,11 @@ pub(super) trait Check {
     /// Returns the value of [`Check::current`] after the change, if it can be compared; usually the payload.
     fn after(&self, payload: &Value, _agent: Option<&Agent>) -> Option<Value> {
         Some(payload.clone())
+    }
+
+    /// Returns the addresses of the local network that people read with the current setting.
+    fn addresses(&self, _tx: &ReadTx<'_>, _agent: Option<&Agent>) -> Result<Vec<IpAddr>, ironclaw_state::Error> {
+        Ok(Vec::new())
     }
 
     /// Refuses a change of an agent without an agent; `concerns_agent` is the property of the kind.

@@ -9,13 +9,15 @@ use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::Egress;
 use ironclaw_state::WriteTx;
 use ironclaw_store::tables::agents as table;
+use std::net::IpAddr;
 
-/// Sets the grant of a host to an agent, or removes it.
+/// Sets the grant of a host to an agent with the addresses of the local network that people read, or removes it.
 pub fn set(
     tx: &mut WriteTx<'_>,
     approved: &Approved,
     agent: AgentId,
     egress: &Egress,
+    addresses: &[IpAddr],
 ) -> Result<(), ironclaw_state::Error> {
     let had = egress_of(tx, agent)?.into_iter().find(|grant| grant.host == egress.host);
     let before = had.map(|grant| canonical::to_string(&grant.granted)).unwrap_or_default();
@@ -23,7 +25,7 @@ pub fn set(
     if egress.removes() {
         table::delete_egress(tx, agent, &egress.host)?;
     } else {
-        table::put_egress(tx, agent, egress)?;
+        table::put_egress(tx, agent, egress, addresses)?;
     }
     changed_entry(LedgerEvent::EgressGranted, approved, agent, before.as_bytes(), after.as_bytes())
         .with("host", egress.host.clone())

@@ -12,8 +12,9 @@ use ironclaw_judge::manifest::server;
 use ironclaw_state::WriteTx;
 use ironclaw_store::refusal::Denied;
 use ironclaw_store::tables::mcp as table;
+use std::net::IpAddr;
 
-/// Adds a server with the layer of its packages to the catalogue, replaces the one of the same name, or removes it. Grants that no longer fit
+/// Adds a server with the layer of its packages and the addresses that people read to the catalogue, replaces the one of the same name, or removes it. Grants that no longer fit
 /// are reduced; none fits another layer. Returns the number of agents that lose a tool.
 ///
 /// # Errors
@@ -23,6 +24,7 @@ pub fn register(
     approved: &Approved,
     wanted: &McpRegister,
     layer: Option<Digest>,
+    addresses: &[IpAddr],
 ) -> Result<usize, Denied> {
     let was = find(tx, &wanted.name)?;
     check_room(tx, &wanted.name)?;
@@ -51,6 +53,9 @@ pub fn register(
             canonical::to_string(wanted)
         }
     };
+    if !wanted.remove {
+        table::set_addresses(tx, &wanted.name, addresses)?;
+    }
     approved_entry(LedgerEvent::McpRegistered, approved)
         .with("server", wanted.name.clone())
         .with("before", Digest::of(before.as_bytes()).to_string())

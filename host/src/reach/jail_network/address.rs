@@ -9,7 +9,7 @@ pub const PORT: u16 = 8129;
 
 /// Returns the origin of a granted host, with a slash at its end.
 pub(crate) fn origin(grant: &Grant) -> String {
-    let scheme = if grant.host().is_loopback() { "http" } else { "https" };
+    let scheme = if grant.host().is_loopback() || grant.is_plain() { "http" } else { "https" };
     format!("{scheme}://{}/", name(grant))
 }
 
@@ -21,7 +21,7 @@ pub(crate) fn at_gateway(grant: &Grant) -> String {
 /// Returns the name of a granted host in paths of the gateway: with its port, if that is not 443.
 pub(crate) fn name(grant: &Grant) -> String {
     match grant.port() {
-        443 if !grant.host().is_loopback() => grant.host().to_string(),
+        443 if !grant.host().is_loopback() && !grant.is_plain() => grant.host().to_string(),
         port => format!("{}:{port}", grant.host()),
     }
 }

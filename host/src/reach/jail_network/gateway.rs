@@ -7,7 +7,8 @@ use super::address::{at_gateway, name, origin};
 use super::hosts::{GrantedHost, Reach};
 use super::route::{Naming, Target};
 use super::traffic::{Shared, Traffic, plain};
-use super::{inside, route, suggestion, tunnel};
+use super::{Fetchers, inside, route, suggestion, tunnel};
+use crate::turns::calls::http;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
@@ -16,7 +17,7 @@ use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use ironclaw_contract::operator::{Bound, DenialCode};
 use ironclaw_contract::seam::limits::UPLOAD_BYTES_MAX;
-use ironclaw_model::fetch::{Answer, End, Fetcher, HEADERS, Limits, NotFetched, Piece, RANGE};
+use ironclaw_model::fetch::{Answer, End, HEADERS, Limits, NotFetched, Piece, RANGE};
 use ironclaw_store::refusal::Refusal;
 use std::io;
 use std::pin::Pin;
@@ -56,12 +57,12 @@ impl Gateway {
     pub fn start(
         listener: std::net::TcpListener,
         reach: &Reach,
-        fetcher: Arc<Fetcher>,
+        fetchers: Arc<Fetchers>,
         until: Option<Instant>,
     ) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        let shared = Arc::new(Shared::new(reach, fetcher, until));
+        let shared = Arc::new(Shared::new(reach, fetchers, until));
         let app = Router::new().fallback(handle).with_state(Arc::clone(&shared));
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         let server = tokio::spawn(async move {
@@ -173,7 +174,7 @@ impl Shared {
         let sent = self.send(&parts, host, admitted.url().as_str(), body).await;
         match sent {
             Ok(answer) => self.answer(answer, host, naming),
-            Err(NotFetched::Refused(refused)) => Err(Refusal::new(DenialCode::EgressNewHost, refused.to_string())),
+            Err(NotFetched::Refused(refused)) => Err(Refusal::new(http::refusal_code(&refused), refused.to_string())),
             Err(NotFetched::Failed(failed)) => {
                 Ok(plain(StatusCode::BAD_GATEWAY, &format!("the host did not answer: {:?}\n", failed.failure)))
             }
@@ -220,7 +221,8 @@ impl Shared {
             credential,
         };
         let whole = self.left();
-        self.fetcher.open(request, Limits { begin: BEGIN_TIME_MAX.min(whole), whole, ..Limits::default() }).await
+        let fetcher = self.fetchers.for_grant(Some(&host.grant), self.loopback);
+        fetcher.open(request, Limits { begin: BEGIN_TIME_MAX.min(whole), whole, ..Limits::default() }).await
     }
 
     /// Returns an answer for the command. A redirect leads to another granted host, or is refused.
@@ -252,7 +254,7 @@ impl Shared {
         let is_of = |url: &Url, host: &GrantedHost| {
             let grant = &host.grant;
             let is_plain = url.scheme() == "http" && !grant.host().is_loopback();
-            !is_plain
+            is_plain == grant.is_plain()
                 && url.host_str() == Some(grant.host().to_string().as_str())
                 && url.port_or_known_default() == Some(grant.port())
         };

@@ -124,7 +124,7 @@ pub(super) fn admitted(
         body: None,
         secret: None,
     };
-    let request = Request::with_body(&text, body, loopback)
+    let request = Request::for_grants(&text, body, loopback, [&host.grant])
         .map_err(|error| Refusal::new(DenialCode::EgressNewPath, error.to_string()))?;
     let request = request.with_secret(host.grant.secret().cloned());
     match judge(std::slice::from_ref(&host.grant), &request, &|_| false) {

@@ -2,6 +2,7 @@
 //!
 //! Sends nothing. See [`super::gateway`] and [`super::tunnel`].
 
+use super::Fetchers;
 use super::address::name;
 use super::hosts::{GrantedHost, OfCommand, Reach};
 use axum::body::Body;
@@ -9,7 +10,6 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_judge::egress::{Grant, Loopback};
-use ironclaw_model::fetch::Fetcher;
 use ironclaw_text::lookalike;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -105,7 +105,7 @@ pub(super) struct Shared {
     pub(super) tunnels: Vec<Arc<Tunnel>>,
     pub(super) loopback: Loopback,
     pub(super) command: Option<OfCommand>,
-    pub(super) fetcher: Arc<Fetcher>,
+    pub(super) fetchers: Arc<Fetchers>,
     until: Option<Instant>,
     /// True after the end of the jail.
     pub(super) is_over: watch::Sender<bool>,
@@ -114,13 +114,13 @@ pub(super) struct Shared {
 
 impl Shared {
     /// Makes the state of a jail without a connection. `until` is the end of the jail, if that is known.
-    pub(super) fn new(reach: &Reach, fetcher: Arc<Fetcher>, until: Option<Instant>) -> Self {
+    pub(super) fn new(reach: &Reach, fetchers: Arc<Fetchers>, until: Option<Instant>) -> Self {
         Self {
             hosts: Arc::clone(&reach.hosts),
             tunnels: reach.tunnels.iter().map(|grant| Arc::new(Tunnel::new(grant))).collect(),
             loopback: reach.loopback,
             command: reach.command.clone(),
-            fetcher,
+            fetchers,
             until,
             is_over: watch::Sender::new(false),
             traffic: Mutex::default(),

@@ -52,7 +52,8 @@ pub(super) async fn open(shared: &Arc<Shared>, mut request: Request, what: &str)
         traffic.hosts.insert(name(&tunnel.grant));
     }
     let left = shared.left();
-    match shared.fetcher.connect(tunnel.grant.host().as_str(), tunnel.grant.port(), left).await {
+    let fetcher = shared.fetchers.for_grant(Some(&tunnel.grant), shared.loopback);
+    match fetcher.connect(tunnel.grant.host().as_str(), tunnel.grant.port(), left).await {
         Ok(there) => {
             let upgrade = hyper::upgrade::on(&mut request);
             tokio::spawn(carry(Arc::clone(shared), Arc::clone(tunnel), upgrade, there, what.to_owned()));

@@ -4,7 +4,7 @@ use super::servers::{Connected, Servers};
 use crate::reach::jail_network::roots::Roots;
 use crate::reach::jail_network::{self, Gateway, Reach, tunnel_variables};
 use crate::reach::mcp_jail::{self, Process, Running};
-use crate::registry::mcp::{self, listing::Listing, login};
+use crate::registry::mcp::{self, address, listing::Listing, login};
 use crate::registry::secrets::{self, SecretName};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use ironclaw_contract::canonical::{self, Digest};
@@ -208,7 +208,6 @@ async fn over_http(
     limits: Limits,
 ) -> Result<(Client, Vec<SecretText>), Failed> {
     let url: Url = url.parse().map_err(|_| Failed::words("its address is not a URL".to_owned()))?;
-    let http = ironclaw_model::client_for(&url).map_err(Failed::words)?;
     let (record, wanted) = (Arc::clone(&servers.record), described.clone());
     let read = servers.record.state.read(move |tx| {
         let (mut headers, mut secrets) = header_values(tx, &record, &wanted.headers)?;
@@ -217,9 +216,18 @@ async fn over_http(
             headers.insert(header::AUTHORIZATION, value);
             secrets.push(token);
         }
-        Ok::<_, Failed>((headers, secrets))
+        let addresses = mcp::find(tx, &wanted.name)?.map(|server| server.addresses).unwrap_or_default();
+        Ok::<_, Failed>((headers, secrets, addresses))
     });
-    let (headers, secrets) = read.await?;
+    let (headers, secrets, addresses) = read.await?;
+    let http = match addresses.is_empty() {
+        true if url.scheme() == "http" && !address::is_near(&url) => {
+            return Err(Failed::words("plain http to another machine needs the address that people read".to_owned()));
+        }
+        true => ironclaw_model::client_for(&url),
+        false => ironclaw_model::client_for_shown(&url, servers.fetchers.shown(addresses)),
+    };
+    let http = http.map_err(Failed::words)?;
     match Client::over_http(url, headers, http, limits).await {
         Ok(client) => Ok((client, secrets)),
         Err(error) => Err(Failed::after_request(described, &error, &secrets)),
@@ -320,8 +328,7 @@ impl<'a> Jail<'a> {
         let Some(listener) = jailed.listener.take() else { return Ok(None) };
         let (hosts, tunnels, loopback) = (Arc::default(), self.tunnels.clone(), self.loopback);
         let reach = Reach { hosts, tunnels, loopback, command: None };
-        let fetcher = Arc::clone(servers.fetchers.for_loopback(loopback));
-        let gateway = Gateway::start(listener, &reach, fetcher, None);
+        let gateway = Gateway::start(listener, &reach, Arc::clone(&servers.fetchers), None);
         gateway.map(Some).map_err(|error| Failed::words(format!("its gateway cannot be started: {error}")))
     }
 

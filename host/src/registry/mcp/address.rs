@@ -10,6 +10,18 @@ use url::{Host, Url};
 /// # Errors
 /// The reason, without the address, which may contain a password.
 pub fn parse(text: &str) -> Result<Url, &'static str> {
+    let url = parse_plain(text)?;
+    match url.scheme() == "http" && !is_near(&url) {
+        true => Err("plain http to another machine is not encrypted"),
+        false => Ok(url),
+    }
+}
+
+/// Parses an address: https, or http on any machine. The caller checks that it is of the local network.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_plain(text: &str) -> Result<Url, &'static str> {
     let url: Url = text.parse().map_err(|_| "it is not a URL")?;
     if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
         return Err("it has a user name, a password or a #");
@@ -21,9 +33,7 @@ pub fn parse(text: &str) -> Result<Url, &'static str> {
         return Err("it names no host");
     }
     match url.scheme() {
-        "https" => Ok(url),
-        "http" if is_near(&url) => Ok(url),
-        "http" => Err("plain http to another machine is not encrypted"),
+        "https" | "http" => Ok(url),
         _ => Err("it is neither http nor https"),
     }
 }

@@ -8,6 +8,7 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::seam::change::McpRegister;
 use ironclaw_state::{Error, ReadTx};
 use serde::Serialize;
+use std::net::IpAddr;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Registration {
@@ -18,6 +19,9 @@ pub struct Registration {
     pub credentials: Vec<Credential>,
     /// The login of people at it.
     pub login: Login,
+    /// The addresses of the local network that people read with it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub addresses: Vec<IpAddr>,
 }
 
 /// A secret of a server.
@@ -81,7 +85,7 @@ impl Registration {
 /// Returns a server as it is registered now; `None` if there is none of this name.
 pub fn registration(tx: &ReadTx<'_>, server: &str) -> Result<Option<Registration>, Error> {
     let Some(found) = find(tx, server)? else { return Ok(None) };
-    let (described, layer) = (found.described, found.layer);
+    let (described, layer, addresses) = (found.described, found.layer, found.addresses);
     let of_headers = described.headers.iter().map(|header| {
         let scheme = header.scheme.as_deref().map_or_else(String::new, |scheme| format!(" with the scheme {scheme}"));
         (format!("header {}{scheme}", header.name), header.secret.as_str())
@@ -100,5 +104,5 @@ pub fn registration(tx: &ReadTx<'_>, server: &str) -> Result<Option<Registration
     }
     let login = login::find(tx, server)?.filter(|login| login.wrapped.is_some());
     let login = login.map_or(Login::None, |login| Login::Since { begun_at: login.begun_at });
-    Ok(Some(Registration { described, layer, credentials, login }))
+    Ok(Some(Registration { described, layer, credentials, login, addresses }))
 }

@@ -8,6 +8,7 @@ use ironclaw_judge::call::Granted;
 use ironclaw_judge::egress::{Allowed, Category, Grant, Loopback, Missing, Request, RequestText, judge};
 use ironclaw_judge::typed::Typed;
 use ironclaw_model::fetch::{End, Failure, Fetched, NotFetched, RANGE, Refused};
+use ironclaw_model::reach::AddressRefused;
 use ironclaw_store::tables::turns::CallOutcome;
 use ironclaw_text::lookalike;
 use serde::Deserialize;
@@ -55,9 +56,11 @@ pub fn request(arguments: &Map<String, Value>, network: &Network) -> Result<(Req
     let Arguments { method, url, headers, body } = read;
     let method = method.unwrap_or_else(|| "GET".to_owned());
     let text = RequestText { method, url, headers, body, secret: None };
-    let request = Request::check(&text, network.loopback).map_err(|error| error.to_string())?;
-    let of_host = |grant: &&Grant| grant.host() == request.url().host() && grant.port() == request.url().port();
-    let secret = network.grants.iter().find(of_host).and_then(|grant| grant.secret().cloned());
+    let body = text.body.as_deref().map(str::as_bytes);
+    let request =
+        Request::for_grants(&text, body, network.loopback, &network.grants).map_err(|error| error.to_string())?;
+    let secret =
+        network.grants.iter().find(|grant| grant.is_of(request.url())).and_then(|grant| grant.secret().cloned());
     if secret.is_some() && request.headers().any(|(header, _)| header.name() == RANGE) {
         return Err(Refused::Range.to_string());
     }
@@ -151,10 +154,21 @@ const fn cut(end: End) -> &'static str {
     }
 }
 
+/// Returns the code of the refusal of a judged request.
+pub fn refusal_code(refused: &Refused) -> DenialCode {
+    match refused {
+        Refused::Address(AddressRefused::Differs { .. }) => DenialCode::ShownDiffers,
+        _ => DenialCode::EgressNewHost,
+    }
+}
+
 /// Returns the result of a request without an answer.
 pub fn no_answer(error: &NotFetched) -> ResultBody {
     let text = match error {
-        NotFetched::Refused(refused) => format!("refused: {refused}; nothing was sent"),
+        NotFetched::Refused(refused) => match refusal_code(refused) {
+            code @ DenialCode::ShownDiffers => format!("refused ({code}): {refused}; nothing was sent"),
+            _ => format!("refused: {refused}; nothing was sent"),
+        },
         NotFetched::Failed(failed) => {
             let why = match failed.failure {
                 Failure::Unreachable => "the host cannot be reached",

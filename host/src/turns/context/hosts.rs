@@ -6,7 +6,7 @@ use crate::registry::egress;
 use crate::registry::tools::catalogue::Catalogue;
 use crate::registry::tools::{GIT_PUSH, HTTP_FETCH, NETWORK_COMMAND};
 use ironclaw_contract::ids::AgentId;
-use ironclaw_judge::egress::{Commands, Grant, Loopback};
+use ironclaw_judge::egress::{Commands, Grant, Loopback, PLAIN};
 use ironclaw_state::ReadTx;
 use std::collections::BTreeMap;
 
@@ -64,8 +64,9 @@ fn line(grant: &Grant, reaches: impl Fn(&str) -> bool) -> Option<String> {
     if tools.is_empty() {
         return None;
     }
+    let shown = if grant.is_plain() { format!("{PLAIN}{}", grant.host()) } else { grant.host().to_string() };
     let port = if grant.port() == HTTPS_PORT { String::new() } else { format!(":{}", grant.port()) };
-    let mut line = format!("\n- {}{port} with {}: ", grant.host(), tools.join(" and "));
+    let mut line = format!("\n- {shown}{port} with {}: ", tools.join(" and "));
     line.push_str(&match grant.commands() {
         Some(Commands::Tunnel) => "TLS connections of commands".to_owned(),
         Some(Commands::Git) => repositories(grant, by_commands && reaches(GIT_PUSH)),

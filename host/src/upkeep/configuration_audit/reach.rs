@@ -4,19 +4,23 @@
 
 use super::{NewerSkill, Outside};
 use crate::registry::tools::RUN_COMMAND;
-use crate::registry::{self, Agent, Mode, destinations, egress, mounts, skills};
+use crate::registry::{self, Agent, Mode, destinations, egress, mcp, mounts, skills};
 use crate::turns::budget::{self, book};
 use ironclaw_contract::operator::{Commands, Finding, SkillTrust};
 use ironclaw_contract::seam::change::{Egress, UnknownSenders};
 use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;
 use ironclaw_store::tables::channels;
+use std::net::IpAddr;
 
 /// The methods that change nothing at a server.
 const READING: [&str; 3] = ["GET", "HEAD", "OPTIONS"];
 
 /// Adds the findings about every agent.
 pub(super) fn find(tx: &ReadTx<'_>, outside: &Outside<'_>, all: &mut Vec<Finding>) -> Result<(), Error> {
+    for server in mcp::servers(tx)? {
+        all.extend(in_local_network(None, server.name(), &server.addresses));
+    }
     for agent in registry::agents(tx)? {
         find_reach(tx, &agent, all)?;
         find_skills(tx, &agent, outside.newer, all)?;
@@ -44,6 +48,7 @@ fn find_reach(tx: &ReadTx<'_>, agent: &Agent, all: &mut Vec<Finding>) -> Result<
     }
     for held in egress::egress_of(tx, agent.id)? {
         find_host(&agent.name, &held.granted, all);
+        all.extend(in_local_network(Some(&agent.name), &held.host, &held.addresses));
     }
     if agent.enabled_tools.iter().any(|tool| tool == RUN_COMMAND) {
         all.push(Finding::CommandsEnabled { agent: name() });
@@ -56,6 +61,13 @@ fn find_reach(tx: &ReadTx<'_>, agent: &Agent, all: &mut Vec<Finding>) -> Result<
         all.push(Finding::DestinationHeld { agent: name(), name: held.name, to });
     }
     Ok(())
+}
+
+/// Returns the finding about a grant or an MCP server with addresses of the local network.
+fn in_local_network(agent: Option<&str>, host: &str, addresses: &[IpAddr]) -> Option<Finding> {
+    let (agent, host) = (agent.map(str::to_owned), host.to_owned());
+    let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+    (!addresses.is_empty()).then_some(Finding::LocalNetworkReached { agent, host, addresses })
 }
 
 /// Adds the widest finding about a granted host.

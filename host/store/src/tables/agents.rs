@@ -11,6 +11,7 @@ use ironclaw_contract::seam::change::{Access, AgentRole, Egress, Packages};
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::params;
 use serde_json::{Map, Value};
+use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
@@ -247,10 +248,12 @@ rows! {
         pub granted_at: Option<i64>,
         /// The time of its newest use.
         pub used_at: Option<i64>,
+        /// The addresses of the local network that people read with it.
+        pub addresses: Vec<IpAddr> as json,
     }
 }
 
-const EGRESS: &str = "SELECT agents.name AS agent_name, host, granted, granted_at, used_at FROM egress_grants JOIN agents ON agent_id = agents.id";
+const EGRESS: &str = "SELECT agents.name AS agent_name, host, granted, granted_at, used_at, addresses FROM egress_grants JOIN agents ON agent_id = agents.id";
 
 /// Returns the granted hosts of an agent, by host.
 pub fn egress_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<EgressGrant>, Error> {
@@ -262,20 +265,23 @@ pub fn egress_of_all(tx: &ReadTx<'_>) -> Result<Vec<EgressGrant>, Error> {
     tx.list(&format!("{EGRESS} ORDER BY agents.name, host"), [], EgressGrant::read)
 }
 
-/// Inserts or replaces the grant of a host.
-pub fn put_egress(tx: &mut WriteTx<'_>, agent: AgentId, granted: &Egress) -> Result<(), Error> {
+/// Inserts or replaces the grant of a host, with the addresses of the local network that people read.
+pub fn put_egress(tx: &mut WriteTx<'_>, agent: AgentId, granted: &Egress, addresses: &[IpAddr]) -> Result<(), Error> {
     let now = tx.wall();
     tx.execute(
-        "INSERT INTO egress_grants (agent_id, host, granted, granted_at) VALUES (?1,?2,?3,?4) \
-         ON CONFLICT (agent_id, host) DO UPDATE SET granted = excluded.granted, granted_at = excluded.granted_at",
-        params![agent, granted.host, canonical::to_string(granted), now],
+        "INSERT INTO egress_grants (agent_id, host, granted, granted_at, addresses) VALUES (?1,?2,?3,?4,?5) \
+         ON CONFLICT (agent_id, host) DO UPDATE SET granted = excluded.granted, granted_at = excluded.granted_at, \
+         addresses = excluded.addresses",
+        params![agent, granted.host, canonical::to_string(granted), now, canonical::to_string(&addresses)],
     )?;
     Ok(())
 }
 
 /// Notes a use of the grant of a host now, if there is one.
 pub fn note_egress_use(tx: &mut WriteTx<'_>, agent: AgentId, host: &str) -> Result<(), Error> {
-    let (sql, now) = ("UPDATE egress_grants SET used_at = ?3 WHERE agent_id = ?1 AND host = ?2", tx.wall());
+    // A grant of plain http has its scheme before the host.
+    let sql = "UPDATE egress_grants SET used_at = ?3 WHERE agent_id = ?1 AND host IN (?2, 'http://' || ?2)";
+    let now = tx.wall();
     tx.execute(sql, params![agent, host, now]).map(drop)
 }
 

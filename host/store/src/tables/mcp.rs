@@ -10,6 +10,7 @@ use ironclaw_judge::manifest::server::Tools;
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use listing::Listing;
 use rusqlite::{Row, ToSql, params};
+use std::net::IpAddr;
 
 pub use ironclaw_contract::operator::McpServerState as ServerState;
 
@@ -29,6 +30,8 @@ rows! {
         pub confirmed: Option<(String, i64)> as confirmed,
         /// The confirmed manifests in TOML; `None`: the strictest for every tool.
         pub manifest: Option<String>,
+        /// The addresses of the local network that people read with it.
+        pub addresses: Vec<IpAddr> as json,
     }
 
     /// The tools of an MCP server that an agent may call.
@@ -121,6 +124,12 @@ pub fn put_server(
         params![server.name, canonical::to_string(&server), layer, made_at],
     )?;
     Ok(())
+}
+
+/// Sets the addresses of the local network that people read with an MCP server.
+pub fn set_addresses(tx: &mut WriteTx<'_>, name: &str, addresses: &[IpAddr]) -> Result<(), Error> {
+    let addresses = canonical::to_string(&addresses);
+    tx.execute("UPDATE mcp_servers SET addresses = ?2 WHERE name = ?1", params![name, addresses]).map(drop)
 }
 
 /// Sets the last listing of an MCP server.

@@ -145,6 +145,12 @@ mod tests {
             Finding::HostWritable { agent: agent(), host: host(), methods: vec!["POST".to_owned()] },
             Finding::HostWide { agent: agent(), host: host(), path: "/{a}".to_owned() },
             Finding::CommandsReachHost { agent: agent(), host: host(), purpose: Commands::Npm },
+            Finding::LocalNetworkReached {
+                agent: Some(agent()),
+                host: "http://nas.example".to_owned(),
+                addresses: vec!["10.0.0.7".to_owned()],
+            },
+            Finding::LocalNetworkReached { agent: None, host: "nas".to_owned(), addresses: vec!["fd00::7".to_owned()] },
             Finding::CommandsEnabled { agent: agent() },
             Finding::DestinationHeld { agent: agent(), name: "ana".to_owned(), to: "desk:ana".to_owned() },
             Finding::CeilingMissing { agent: agent() },

@@ -44,7 +44,7 @@ const DEMO_COMMAND: [&str; 2] = ["ironclaw-mcp-demo", "/usr/share/ironclaw-mcp-d
 pub struct Args {
     /// Name of the server: a-z, 0-9, - and _; demo alone is the bundled server for trying
     name: String,
-    /// Address of a server: https, or http on this machine
+    /// Address of a server: https, or http on this machine or in the local network, which `[egress] lan` of config.toml has to allow
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     /// Header of each request to the URL, as NAME=secret:SECRET or 'NAME=Bearer secret:SECRET'; repeatable
@@ -277,29 +277,16 @@ fn check_command(command: &[String]) -> Result<(), Error> {
     }
 }
 
-/// Refuses an address that is neither https nor http on this machine. The host checks the rest.
+/// Refuses an address that is neither https nor http. The host checks the rest.
 fn check_url(url: &str) -> Result<(), Error> {
     let parsed = url.parse::<hyper::Uri>().ok();
     let parts = parsed.as_ref().and_then(|uri| Some((uri.scheme_str()?, uri.host()?)));
     match parts {
-        Some(("https", _)) => Ok(()),
-        Some(("http", host)) if is_loopback(host) => Ok(()),
-        Some(("http", host)) => Err(Error::usage(
-            format!("--url {url:?} is http, and {host:?} is not this machine"),
-            "write https:// in place of http://",
-        )),
+        Some(("https" | "http", _)) => Ok(()),
         _ => Err(Error::usage(
             format!("--url {url:?} is no address of https"),
             "write it as https://HOST/PATH, or http://127.0.0.1:PORT/PATH for a server of this machine",
         )),
-    }
-}
-
-fn is_loopback(host: &str) -> bool {
-    let host = host.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
-    match host.parse::<std::net::IpAddr>() {
-        Ok(address) => address.is_loopback(),
-        Err(_) => host == "localhost" || host.ends_with(".localhost"),
     }
 }
 

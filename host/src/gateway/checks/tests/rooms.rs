@@ -67,7 +67,7 @@ fn mcp_server_over_the_bound_is_refused_when_it_is_asked_for() {
         for number in 0..SERVERS_MAX {
             let server =
                 McpRegister { name: format!("s{number}"), url: Some(url.to_owned()), ..McpRegister::default() };
-            writers::mcp::register(tx, &Approved::by_test(scene.owner), &server, None).expect("room");
+            writers::mcp::register(tx, &Approved::by_test(scene.owner), &server, None, &[]).expect("room");
         }
         let wanted = |name: &str| {
             scene.by_owner(ChangeKind::McpRegister, json!({ "name": name, "url": "https://other.example/" }))

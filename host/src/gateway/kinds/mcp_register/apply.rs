@@ -1,6 +1,7 @@
 //! Puts a server into the catalogue, or takes it out.
 
 use super::super::kind::{Apply, Preparation, Prepared};
+use super::super::local_network::addresses;
 use super::super::packages;
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::writers;
@@ -23,7 +24,8 @@ impl Apply for McpRegister {
                 return Err(Refusal::new(DenialCode::PackagesNotFetched, message).into());
             }
         };
-        let losing = writers::mcp::register(tx, approved, self, layer.map(|layer| layer.digest))?;
+        let losing =
+            writers::mcp::register(tx, approved, self, layer.map(|layer| layer.digest), &addresses(approved.facts()))?;
         let lost = lost(losing);
         if self.remove {
             return Ok(format!("MCP server {} is removed{lost}", self.name));

@@ -3,6 +3,7 @@
 //! Never connects to a server. Of a secret it reads only whether it exists. See [`crate::registry::mcp`].
 
 use super::super::kind::{Check, CheckContext};
+use super::super::local_network as shown;
 use super::super::mounts::{complete as complete_mounts, describe_sources};
 use super::super::packages::clients;
 use crate::reach::jail_network::tunnel_variables;
@@ -12,7 +13,7 @@ use crate::registry::live_settings::HostPolicy;
 use crate::registry::mcp::address;
 use crate::registry::mcp::issuer::ApprovedIssuer;
 use crate::registry::secrets::{self, SecretName};
-use crate::registry::{Agent, mcp};
+use crate::registry::{Agent, local_network, mcp};
 use axum::http::HeaderName;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, McpHeader, McpOauth, McpRegister, McpVariable};
@@ -22,6 +23,8 @@ use ironclaw_state::ReadTx;
 use ironclaw_store::refusal::{Denied, Refusal};
 use ironclaw_text::excerpt::quoted;
 use serde_json::{Map, Value, json};
+use std::net::IpAddr;
+use url::Url;
 
 /// Characters of a server's name, which begins the names of its tools for a model.
 const NAME_CHARACTERS_MAX: usize = 32;
@@ -46,7 +49,12 @@ impl Check for McpRegister {
         if !self.packages.is_empty() {
             facts["clients"] = json!(clients(&policy.packages, &self.packages));
         }
+        shown::add(&mut facts, &local_network::for_server(tx, policy, self)?);
         Ok(facts)
+    }
+
+    fn addresses(&self, tx: &ReadTx<'_>, _agent: Option<&Agent>) -> Result<Vec<IpAddr>, ironclaw_state::Error> {
+        Ok(mcp::find(tx, &self.name)?.map(|server| server.addresses).unwrap_or_default())
     }
 
     fn after(&self, payload: &Value, _agent: Option<&Agent>) -> Option<Value> {
@@ -70,7 +78,7 @@ fn complete(tx: &ReadTx<'_>, wanted: McpRegister, host_policy: &HostPolicy) -> R
         };
     }
     mcp::check_room(tx, &name)?;
-    let url = url.map(|url| address::parse(&url).map_err(|why| bad_url(&name, why))).transpose()?;
+    let url = url.map(|url| complete_url(tx, host_policy, &name, &url)).transpose()?;
     if url.is_none() {
         let own = environment.iter().map(|one| (one.variable.clone(), one.text.clone().unwrap_or_default()));
         let of_network = if hosts.is_empty() { Vec::new() } else { tunnel_variables() };
@@ -99,11 +107,29 @@ fn complete(tx: &ReadTx<'_>, wanted: McpRegister, host_policy: &HostPolicy) -> R
         headers.into_iter().map(|header| complete_header(tx, header)).collect::<Result<Vec<_>, Denied>>()?;
     headers.sort_by(|one, other| one.name.cmp(&other.name));
     let is_near = url.as_ref().is_some_and(address::is_near);
+    if oauth.is_some() && url.as_ref().is_some_and(|url| url.scheme() == "http") && !is_near {
+        let words = format!("the login at MCP server {name}: its token needs https");
+        return Err(Refusal::new(DenialCode::McpOauth, words).hint("use the https address of the server").into());
+    }
     let oauth = oauth.map(|oauth| complete_oauth(tx, oauth, &name, &headers, is_near)).transpose()?;
     let loopback = host_policy.egress.loopback();
     let hosts = mcp::hosts::complete(&hosts, loopback).map_err(|error| bad_host(&name, &error))?;
     let url = url.map(String::from);
     Ok(McpRegister { name, url, command, packages, environment, mounts, hosts, tools, headers, oauth, remove })
+}
+
+/// Checks an address. Plain http reaches this machine, and the local network at the addresses that the page shows.
+fn complete_url(tx: &ReadTx<'_>, host_policy: &HostPolicy, name: &str, url: &str) -> Result<Url, Denied> {
+    let url = address::parse_plain(url).map_err(|why| bad_url(name, why))?;
+    let is_plain = url.scheme() == "http" && !address::is_near(&url);
+    if !is_plain || !local_network::for_url(tx, host_policy, &url)?.is_empty() {
+        return Ok(url);
+    }
+    let why = match host_policy.egress.lan.as_slice() {
+        [] => "plain http to another machine is not encrypted",
+        _ => "plain http to another machine is not encrypted, and it has no address in `[egress] lan`",
+    };
+    Err(bad_url(name, why).into())
 }
 
 /// Refuses a name that cannot begin the names of tools for a model.
@@ -120,8 +146,9 @@ fn check_name(name: &str) -> Result<(), Refusal> {
 /// Returns the refusal of an address. It does not repeat the address, which may contain a password.
 fn bad_url(name: &str, why: &str) -> Refusal {
     let message = format!("the address of MCP server {name} cannot be used: {why}");
-    Refusal::new(DenialCode::McpUrl, message)
-        .hint("use https, or http on this machine; put a password into a secret and name the secret in a header")
+    Refusal::new(DenialCode::McpUrl, message).hint(
+        "use https, or http on this machine or in a range of `[egress] lan`; name a password as the secret of a header",
+    )
 }
 
 fn bad_host(name: &str, error: &GrantError) -> Refusal {

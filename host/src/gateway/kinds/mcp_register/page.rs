@@ -1,11 +1,13 @@
 //! The lines on the review page about an MCP server for the catalogue.
 
 use super::super::kind::Page;
+use super::super::local_network;
 use super::super::packages::{put_clients, put_names, put_publishers};
 use crate::gateway::review_page::effects::Effects;
 use crate::registry::mcp;
 use crate::registry::mcp::issuer::name_in;
 use ironclaw_contract::seam::change::{McpHeader, McpRegister, Packages};
+use ironclaw_judge::egress::PLAIN;
 use serde_json::{Value, json};
 
 impl Page for McpRegister {
@@ -53,7 +55,10 @@ impl Page for McpRegister {
 /// Describes the place of a server: its address, or its command with what its jail has.
 fn put_place(page: &mut Effects<'_>, server: &McpRegister) {
     if let Some(url) = &server.url {
-        page.add(format!("It is at {}. The host makes each request itself.", page.show(url)));
+        let shown = page.show(url);
+        page.add(format!("It is at {shown}. The host makes each request itself."));
+        let secrets: Vec<&str> = mcp::secrets_of(server).collect();
+        local_network::put(page, &shown, url.starts_with(PLAIN), &secrets);
         return put_login(page, server);
     }
     let words: Vec<String> = server.command.iter().map(|word| page.show(word)).collect();

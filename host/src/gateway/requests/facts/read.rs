@@ -75,9 +75,7 @@ impl Reading<'_> {
         let named = covering.and_then(|allowed| allowed.grant().secret().cloned());
         let secret = named.map(|name| secrets::versioned(tx, name)).transpose()?;
         let request = request.with_secret(secret.as_ref().map(|secret| secret.name.clone()));
-        let url = request.url();
-        let of_host = |grant: &Grant| grant.host() == url.host() && grant.port() == url.port();
-        let grant = network.grants.into_iter().find(of_host);
+        let grant = network.grants.into_iter().find(|grant| grant.is_of(request.url()));
         Ok(Reach::Request(Box::new(SentRequest { request, body, grant, secret })))
     }
 
@@ -97,11 +95,12 @@ impl Reading<'_> {
     }
 
     fn push(&self, tx: &ReadTx<'_>) -> Result<Reach, Error> {
-        let Ok(url) = CanonicalUrl::parse(self.text("url"), self.loopback) else { return Ok(Reach::Nowhere) };
-        let is_of_url = |grant: &Grant| {
-            grant.commands() == Some(Commands::Git) && grant.host() == url.host() && grant.port() == url.port()
+        let grants = self.gateway_grants(tx)?;
+        let Ok(url) = CanonicalUrl::parse_for(self.text("url"), self.loopback, &grants) else {
+            return Ok(Reach::Nowhere);
         };
-        let host = self.gateway_grants(tx)?.into_iter().find(is_of_url);
+        let is_of_url = |grant: &Grant| grant.commands() == Some(Commands::Git) && grant.is_of(&url);
+        let host = grants.into_iter().find(is_of_url);
         Ok(Reach::Push(host.map(|grant| reached(tx, grant)).transpose()?.map(Box::new)))
     }
 
@@ -142,11 +141,12 @@ impl Reading<'_> {
 pub(super) fn reached_at(
     tx: &ReadTx<'_>,
     agent: AgentId,
-    url: &CanonicalUrl,
+    written: &str,
     loopback: Loopback,
 ) -> Result<Option<Reached>, Error> {
     let grants = egress::grants_of(tx, agent, loopback)?;
-    let found = grants.into_iter().find(|grant| grant.host() == url.host() && grant.port() == url.port());
+    let Ok(url) = CanonicalUrl::parse_for(written, loopback, &grants) else { return Ok(None) };
+    let found = grants.into_iter().find(|grant| grant.is_of(&url));
     found.map(|grant| reached(tx, grant)).transpose()
 }
 

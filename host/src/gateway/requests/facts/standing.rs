@@ -8,7 +8,7 @@ use crate::registry::tools::{HTTP_FETCH, SEND_FILE, SEND_MESSAGE};
 use crate::registry::{channels, destinations};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
-use ironclaw_judge::egress::{CanonicalUrl, Loopback};
+use ironclaw_judge::egress::Loopback;
 use ironclaw_state::{Error, ReadTx};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -38,8 +38,7 @@ impl Standing {
             HTTP_FETCH => {
                 // The setting decides if a grant counts, and not what it says.
                 let loopback = Loopback::DangerousAllowed;
-                let Ok(url) = CanonicalUrl::parse(text("url"), loopback) else { return Ok(Self::Host(None)) };
-                Ok(Self::Host(reached_at(tx, agent, &url, loopback)?.map(Box::new)))
+                Ok(Self::Host(reached_at(tx, agent, text("url"), loopback)?.map(Box::new)))
             }
             SEND_MESSAGE | SEND_FILE => {
                 let found = destinations::find(tx, agent, text("to"))?;

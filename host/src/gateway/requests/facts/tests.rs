@@ -189,6 +189,7 @@ impl Random {
             layer: self.one(&[None, Some(Digest::of(b"layer"))]),
             credentials,
             login: self.one(&[Login::None, Login::Since { begun_at: 1 }, Login::Since { begun_at: 2 }]),
+            addresses: self.one(&[Vec::new(), vec!["10.0.0.7".parse().expect("an address")]]),
         }
     }
 

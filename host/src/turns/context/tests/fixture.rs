@@ -370,7 +370,7 @@ impl Fixture<'_, '_> {
             commands,
         };
         let agent = self.agent().id;
-        ironclaw_store::tables::agents::put_egress(self.tx, agent, &granted).expect("granted");
+        ironclaw_store::tables::agents::put_egress(self.tx, agent, &granted, &[]).expect("granted");
     }
 
     /// Lets strangers talk in the room.
