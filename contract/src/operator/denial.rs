@@ -290,7 +290,7 @@ denial_codes! {
     ChangeNotAnAgents = "change_not_an_agents", 400, Operator, "An agent may not ask for this change.";
     ChangeOfAnother = "change_of_another", 400, Operator, "The change concerns another agent than the requester.";
     ChangesTooMany = "changes_too_many", 429, Operator, "Too many changes wait for a decision.";
-    ShownDiffers = "shown_differs", 409, Operator, "The decision is about another text than the host shows.";
+    ShownDiffers = "shown_differs", 409, Operator, "The decision is about another text than the host shows, or a host has another address than its page showed.";
     StatusMalformed = "status_malformed", 400, Operator, "There is no such status of a change.";
     ReasonTooLong = "reason_too_long", 400, Operator, "The reason is over its bound.";
     ReasonInvalid = "reason_invalid", 400, Operator, "The reason is empty, or over its bound.";

@@ -5,7 +5,7 @@
 
 use super::live_settings::HostPolicy;
 use ironclaw_contract::seam::change::{Change, Egress, McpRegister};
-use ironclaw_judge::egress::{Commands, PLAIN};
+use ironclaw_judge::egress::{Commands, HostName, Loopback, PLAIN};
 use ironclaw_model::reach::{is_localhost, lan};
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use ironclaw_store::tables::looked_up_names as table;
@@ -48,26 +48,27 @@ impl LookedUp {
 fn name_in(change: &Change) -> Option<String> {
     match change {
         Change::Egress(egress) if !egress.removes() && egress.commands != Some(Commands::Tunnel) => {
-            Some(name_of_grant(egress).to_owned())
+            name_of_grant(egress)
         }
         Change::McpRegister(server) => match server.url.as_deref()?.parse::<Url>().ok()?.host()? {
-            Host::Domain(name) => Some(name.to_owned()),
+            Host::Domain(name) => Some(name.to_ascii_lowercase()),
             Host::Ipv4(_) | Host::Ipv6(_) => None,
         },
         _ => None,
     }
 }
 
-fn name_of_grant(egress: &Egress) -> &str {
-    egress.host.strip_prefix(PLAIN).unwrap_or(&egress.host)
+/// Returns the name of the host in its one form; `None` if it is no host.
+fn name_of_grant(egress: &Egress) -> Option<String> {
+    let written = egress.host.strip_prefix(PLAIN).unwrap_or(&egress.host);
+    HostName::parse(written, Loopback::DangerousAllowed).ok().map(|name| name.to_string())
 }
 
 /// Returns the addresses of the local network of a grant, as the page shows them.
 pub fn for_grant(tx: &ReadTx<'_>, policy: &HostPolicy, egress: &Egress) -> Result<Vec<IpAddr>, Error> {
-    match egress.removes() || egress.commands == Some(Commands::Tunnel) {
-        true => Ok(Vec::new()),
-        false => admitted(tx, policy, name_of_grant(egress)),
-    }
+    let reaches = !egress.removes() && egress.commands != Some(Commands::Tunnel);
+    let name = if reaches { name_of_grant(egress) } else { None };
+    name.map_or(Ok(Vec::new()), |name| admitted(tx, policy, &name))
 }
 
 /// Returns the addresses of the local network of a server, as the page shows them.
