@@ -3,7 +3,6 @@
 //! The host sends this text and no other, so a page that shows it shows the request. Never has a user, a fragment, a dot segment
 //! or a default port. See [`super::request`].
 
-use super::grant::Grant;
 use super::host::{HostError, HostName, Loopback};
 use super::percent;
 use serde::{Serialize, Serializer};
@@ -33,23 +32,8 @@ impl CanonicalUrl {
     /// # Errors
     /// The reason why the host does not request it, with the text to write instead.
     pub fn parse(written: &str, loopback: Loopback) -> Result<Self, UrlError> {
-        Self::parse_for(written, loopback, [])
-    }
-
-    /// Parses a URL for these grants. Plain http to another machine needs a grant of it.
-    ///
-    /// # Errors
-    /// As [`Self::parse`].
-    pub fn parse_for<'g>(
-        written: &str,
-        loopback: Loopback,
-        grants: impl IntoIterator<Item = &'g Grant>,
-    ) -> Result<Self, UrlError> {
         let url = Self::parse_typed(written, loopback)?;
-        match url.is_plain() && !grants.into_iter().any(|grant| grant.is_of(&url)) {
-            true => Err(UrlError::PlainHttp),
-            false => Ok(url),
-        }
+        if url.is_plain() { Err(UrlError::PlainHttp) } else { Ok(url) }
     }
 
     /// Parses a URL that a person typed. It may be of plain http, which no request is without a grant.

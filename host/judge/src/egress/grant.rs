@@ -2,7 +2,7 @@
 //!
 //! Never grants a host by a wildcard, and never a credential beyond listed paths. See [`super::template`].
 
-use super::canonical::{CanonicalUrl, PLAIN};
+use super::canonical::{CanonicalUrl, PLAIN, UrlError};
 use super::host::{HostError, HostName, Loopback};
 use super::method::{Method, UnknownMethod};
 use super::template::{Template, TemplateError};
@@ -214,6 +214,24 @@ impl Grant {
             secret: self.secret.as_ref().map(|secret| secret.as_str().to_owned()),
             upload_bytes_max: has_body.then_some(self.upload_bytes_max),
             commands: self.commands,
+        }
+    }
+}
+
+impl CanonicalUrl {
+    /// Parses a URL for these grants. Plain http to another machine needs a grant of it.
+    ///
+    /// # Errors
+    /// As [`Self::parse`].
+    pub fn parse_for<'g>(
+        written: &str,
+        loopback: Loopback,
+        grants: impl IntoIterator<Item = &'g Grant>,
+    ) -> Result<Self, UrlError> {
+        let url = Self::parse_typed(written, loopback)?;
+        match url.is_plain() && !grants.into_iter().any(|grant| grant.is_of(&url)) {
+            true => Err(UrlError::PlainHttp),
+            false => Ok(url),
         }
     }
 }

@@ -4,10 +4,11 @@
 //! body. See [`super::route`] for the judgement, and [`super::inside`] for requests over TLS.
 
 use super::address::{at_gateway, name, origin};
+use super::fetchers::Fetchers;
 use super::hosts::{GrantedHost, Reach};
 use super::route::{Naming, Target};
 use super::traffic::{Shared, Traffic, plain};
-use super::{Fetchers, inside, route, suggestion, tunnel};
+use super::{inside, route, suggestion, tunnel};
 use crate::turns::calls::http;
 use axum::Router;
 use axum::body::{Body, Bytes};

@@ -2,8 +2,8 @@
 //!
 //! Sends nothing. See [`super::gateway`] and [`super::tunnel`].
 
-use super::Fetchers;
 use super::address::name;
+use super::fetchers::Fetchers;
 use super::hosts::{GrantedHost, OfCommand, Reach};
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode};

@@ -65,7 +65,9 @@ impl Use {
             Self::Npm => {
                 all(&["/{package}", "/{package}/-/{file}", "/{scope}/{package}", "/{scope}/{package}/-/{file}"])
             }
-            Self::Pip if host.trim_start_matches("http://").starts_with("files.") => all(&["/packages/{a}/{b}/{hash}/{file}"]),
+            Self::Pip if host.trim_start_matches("http://").starts_with("files.") => {
+                all(&["/packages/{a}/{b}/{hash}/{file}"])
+            }
             // poetry asks for the metadata of a version in a form of its own.
             Self::Pip => all(&["/simple/{package}/", "/pypi/{package}/json", "/pypi/{package}/{version}/json"]),
             Self::Cargo => all(&["/crates/{crate}/{file}", "/crates/{crate}/{version}/download"]),
