@@ -184,7 +184,7 @@ async fn play(scenario: &str, launcher: &Launcher, home: &Path, stub: PathBuf) -
         }
         "server-programs" => server_programs(launcher, home).await,
         scenario if scenario.starts_with("stock-") => stock::play(scenario, launcher, home, &spec, &stub).await,
-        "mcp" | "mcp-end" | "mcp-layer" => mcp::play(scenario, launcher, home).await,
+        "mcp" | "mcp-browser" | "mcp-end" | "mcp-layer" => mcp::play(scenario, launcher, home).await,
         "granted" => granted_refusals(launcher, home, &spec).await,
         "abort" => {
             spec.role = sandbox("abort");

@@ -77,6 +77,7 @@ async fn look(launcher: &Launcher, work: &Path, script: &str, ports: &Value) -> 
         links: ["bin", "lib", "lib64"].map(|name| (name.to_owned(), format!("usr/{name}"))).to_vec(),
         network: serde_json::from_value(ports.clone()).ok().map(|ports| client::Network { ports }),
         streams: client::Streams::Output,
+        browser: false,
     };
     let spec = Spec {
         name: "packages".to_owned(),

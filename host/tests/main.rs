@@ -37,6 +37,7 @@ mod e2e {
     mod allowances;
     mod attachments;
     mod bounds;
+    mod browser;
     mod budget;
     pub(crate) mod calls;
     mod change_effects;

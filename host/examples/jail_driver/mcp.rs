@@ -43,6 +43,7 @@ pub(super) async fn play(scenario: &str, launcher: &Launcher, home: &Path) -> Va
     let jails = McpJails { launcher: launcher.clone(), identity };
     match scenario {
         "mcp" => attempts(&jails, home).await,
+        "mcp-browser" => browser(&jails, home).await,
         "mcp-end" => ends(&jails, home).await,
         "mcp-layer" => with_layer(&jails, home).await,
         other => panic!("no scenario {other}"),
@@ -111,6 +112,39 @@ async fn attempts(jails: &McpJails, home: &Path) -> Value {
     let errors = mcp_jail::errors_of(&running.stderr).unwrap_or_default();
     let there = Path::new(&format!("/proc/{}", other.jailed.pid)).exists();
     json!({ "tried": serde_json::from_str::<Value>(&line).unwrap_or_default(), "errors": errors, "other": there })
+}
+
+/// Tries what a browser sees, in two jails one after the other.
+async fn browser(jails: &McpJails, home: &Path) -> Value {
+    let acts = json!({
+        "shared memory": "write('/dev/shm/x')",
+        "processors": "open('/proc/cpuinfo').read()[0]",
+        "policy of Chromium": "json.load(open('/etc/opt/chrome/policies/managed/ironclaw.json'))",
+        "policy of Firefox": "json.load(open('/etc/firefox/policies/policies.json'))",
+        "only the processors": "os.listdir('/proc') == ['cpuinfo'] or os.stat('/none')",
+        // They run in the order of their names.
+        "empty shared memory": "os.listdir('/dev/shm') == [] or os.stat('/none')",
+        "more shared memory": "(lambda n: os.remove('/dev/shm/y') or n == 257 << 20 or os.stat('/none'))(open('/dev/shm/y', 'wb', 0).write(bytes(257 << 20)))",
+        "program in shared memory": "(write('/dev/shm/p'), os.chmod('/dev/shm/p', 0o700), subprocess.run(['/dev/shm/p']))",
+        "other processors": "write('/proc/cpuinfo')",
+        "other policy": "write('/etc/chromium/policies/managed/ironclaw.json')",
+        "second policy": "write('/etc/chromium/policies/managed/other.json')",
+        "own environment": "open('/proc/self/environ')",
+        "version of the kernel": "open('/proc/version')",
+        "other devices": "open('/dev/tty')",
+        "kernel": "os.listdir('/sys')",
+    });
+    let mut tried = Vec::new();
+    for name in ["one", "two"] {
+        let wanted = Process { browser: true, ..server(home, name, &["python3", "-c", TRY]) };
+        let mut running = jails.launch(&wanted).await.expect("the server runs");
+        running.write.write_all(format!("{acts}\n").as_bytes()).await.expect("it reads");
+        let mut line = String::new();
+        BufReader::new(&mut running.read).read_line(&mut line).await.expect("it writes");
+        running.jailed.exited().await;
+        tried.push(serde_json::from_str::<Value>(&line).unwrap_or_default());
+    }
+    json!(tried)
 }
 
 /// Ends servers in each way, and returns the processes that are left.

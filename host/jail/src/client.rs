@@ -36,6 +36,8 @@ pub struct Client {
     pub network: Option<Network>,
     /// The use of its link.
     pub streams: Streams,
+    /// Whether it starts a browser: it sees the files of [`crate::browser`] beside the machine's programs.
+    pub browser: bool,
 }
 
 /// The value of a variable, which may be a secret. It does not print, and wipes itself.
@@ -117,6 +119,9 @@ impl Client {
         if has_system && !(self.network.is_none() && self.bind_mounts.is_empty() && self.links.is_empty()) {
             return Err("a client with `system` takes no network, bind mount or link".to_owned());
         }
+        if self.browser && !has_system {
+            return Err("a browser needs the programs of the machine".to_owned());
+        }
         if self.bind_mounts.len() > BIND_MOUNTS_MAX {
             return Err(format!("{} bind mounts are more than {BIND_MOUNTS_MAX}", self.bind_mounts.len()));
         }
@@ -189,6 +194,8 @@ mod tests {
         for client in [network, mount, link] {
             assert!(client.check(&[], true).is_err(), "{client:?}");
         }
+        let browser = Client { browser: true, ..plain() };
+        assert_eq!((browser.check(&[], true), browser.check(&[], false).is_err()), (Ok(()), true));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Reads `/proc` and trusts no statement of the process or the launcher. The host inspects a jail before it hands out a session's
 //! key. See [`crate::self_test`], which makes attempts from inside instead.
 
+use super::browser::{PROC, SHARED_MEMORY};
 use super::native::overlay::SOURCE;
 use super::system::Names;
 use super::{Identity, Mount, Spec};
@@ -113,6 +114,10 @@ impl View {
         {
             root.extend(names.in_root().map(str::to_owned));
             mounts.extend(names.mounts());
+        }
+        if spec.has_browser() {
+            root.push(PROC.to_owned());
+            mounts.push(format!("/{SHARED_MEMORY} rw"));
         }
         root.sort();
         mounts.sort();

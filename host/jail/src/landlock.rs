@@ -3,6 +3,7 @@
 //! It grants rights only on the mounts of the jail. A program can restrict itself further, but cannot remove a restriction. See
 //! [`crate::native`], which enters the domain before it executes the program.
 
+use super::browser::{PROC, SHARED_MEMORY};
 use super::client::{Client, Kind};
 use super::system::DEVICES;
 use super::{Mount, Role, Spec};
@@ -48,6 +49,9 @@ pub(crate) fn restrict(root: &OwnedFd, spec: &Spec, no_new_privs: bool) -> io::R
     if spec.system.is_some() {
         rules = with_system(rules, root)?;
     }
+    if spec.has_browser() {
+        rules = with_browser(rules, root)?;
+    }
     if let Some(port) = spec.listener {
         rules = rules.add_rule(NetPort::new(port, AccessNet::ConnectTcp)).map_err(io::Error::other)?;
     }
@@ -79,6 +83,16 @@ fn with_system(mut rules: RulesetCreated, root: &OwnedFd) -> io::Result<RulesetC
         let device = openat(root, name, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
         let rights = AccessFs::ReadFile | AccessFs::WriteFile;
         rules = rules.add_rule(PathBeneath::new(device, rights)).map_err(io::Error::other)?;
+    }
+    Ok(rules)
+}
+
+/// Adds the shared memory and the description of the processors.
+fn with_browser(mut rules: RulesetCreated, root: &OwnedFd) -> io::Result<RulesetCreated> {
+    let read = AccessFs::ReadFile | AccessFs::ReadDir;
+    for (name, rights) in [(PROC, read), (SHARED_MEMORY, read | write())] {
+        let directory = openat(root, name, DIRECTORY, Mode::empty())?;
+        rules = rules.add_rule(PathBeneath::new(directory, rights)).map_err(io::Error::other)?;
     }
     Ok(rules)
 }

@@ -6,6 +6,7 @@
 // The crates of this workspace alone read this one, so only what a name does not say is documented.
 #![allow(missing_docs)]
 
+pub mod browser;
 pub mod client;
 pub mod failpoint;
 pub mod filter;
@@ -288,6 +289,14 @@ impl Spec {
 }
 
 impl Spec {
+    /// Returns whether its jail has the files of a browser.
+    pub(crate) const fn has_browser(&self) -> bool {
+        match &self.role {
+            Role::Client(client) => client.browser,
+            Role::Sandbox { .. } | Role::Reader | Role::Probe(_) | Role::Noop { .. } => false,
+        }
+    }
+
     /// Returns whether its role may have a listener: a client with the machine's programs, and a probe.
     const fn takes_listener(&self) -> bool {
         match self.role {

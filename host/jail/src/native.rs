@@ -15,6 +15,7 @@
 //!    although its own rules forbid it to pivot.
 //! 4. Process 1 gives up its rights too and opens the gate. From then on it only reaps.
 
+mod browser_mounts;
 mod client_mounts;
 mod guards;
 mod listener;

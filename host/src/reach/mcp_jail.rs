@@ -53,6 +53,8 @@ pub struct Process {
     pub roots: Option<Mount>,
     /// A directory whose `usr` is laid over the machine's.
     pub layer: Option<PathBuf>,
+    /// Whether its packages have a browser.
+    pub browser: bool,
     /// Directories that people granted. No component of a source may be a link.
     pub mounts: Vec<Mount>,
     /// The directory for [`STATE`]. It is made if it is missing, and belongs to this process alone.
@@ -215,6 +217,7 @@ fn spec(wanted: &Process, identity: Identity) -> Result<Spec, Refusal> {
         environment,
         directory: format!("{STATE}/{}", state::HOME),
         streams: Streams::Both { errors: format!("{STATE}/{}", state::ERRORS) },
+        browser: wanted.browser,
         ..Client::default()
     };
     Ok(jail(wanted, client, identity))
@@ -230,7 +233,10 @@ fn jail(wanted: &Process, client: Client, identity: Identity) -> Spec {
         system: Some(System { layer: wanted.layer.clone() }),
         listener: wanted.listener,
         identity,
-        limits: Limits { file_bytes: FILE_BYTES_MAX, ..Limits::for_programs() },
+        limits: Limits {
+            file_bytes: FILE_BYTES_MAX,
+            ..if wanted.browser { Limits::for_browsers() } else { Limits::for_programs() }
+        },
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Never runs a script of a package, and never keeps a file that could lead out of the layer. See `reach::packages::layer`.
 
+pub mod browser;
 mod client;
 mod error;
 mod fetch;

@@ -26,6 +26,31 @@ fn server_reaches_its_state_and_granted_directories_alone() {
 }
 
 #[test]
+fn browser_sees_its_own_memory_and_the_processors_alone() {
+    needs("python3");
+    let allowed = [
+        "shared memory",
+        "processors",
+        "policy of Chromium",
+        "policy of Firefox",
+        "only the processors",
+        "empty shared memory",
+    ];
+    for user in host_users() {
+        let result = JailFixture::new(user).play("mcp-browser");
+        let all = result.as_array().unwrap_or_else(|| panic!("{user:?}: {result}"));
+        for tried in all.iter().map(|one| one.as_object().unwrap_or_else(|| panic!("{user:?}: {result}"))) {
+            let acts = tried.iter().filter(|(_, found)| found.is_string() && *found != "/state/home");
+            for (act, found) in acts.clone() {
+                assert_eq!(found == "done", allowed.contains(&act.as_str()), "{user:?} {act}: {found}");
+            }
+            assert_eq!(acts.count(), 15, "{user:?}: {result}");
+        }
+        assert_eq!(all.len(), 2);
+    }
+}
+
+#[test]
 fn server_ends_with_its_stream_and_with_its_jail() {
     for user in host_users() {
         let result = JailFixture::new(user).play("mcp-end");

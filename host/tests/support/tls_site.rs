@@ -10,6 +10,8 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+/// Bytes of the first record of a connection that are kept.
+const HELLO_BYTES_MAX: usize = 16 << 10;
 /// The words of its page.
 pub(crate) const PAGE: &str = "A page about tulips.";
 
@@ -29,15 +31,19 @@ struct Counts {
     /// Raw bytes that arrived.
     bytes: AtomicUsize,
     requests: Mutex<Vec<String>>,
+    /// The extensions of the first ClientHello of each connection.
+    extensions: Mutex<Vec<Vec<u16>>>,
 }
 
-/// A connection whose raw bytes are counted.
-struct Counted(TcpStream, Arc<Counts>);
+/// A connection whose raw bytes are counted, with the first of them.
+struct Counted(TcpStream, Arc<Counts>, Vec<u8>);
 
 impl Read for Counted {
     fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
         let length = self.0.read(into)?;
         self.1.bytes.fetch_add(length, Ordering::SeqCst);
+        let room = HELLO_BYTES_MAX.saturating_sub(self.2.len()).min(length);
+        self.2.extend_from_slice(&into[..room]);
         Ok(length)
     }
 }
@@ -88,6 +94,11 @@ impl TlsSite {
         self.counts.bytes.load(Ordering::SeqCst)
     }
 
+    /// Returns the extensions of the ClientHello of each connection that sent a whole one.
+    pub(crate) fn extensions(&self) -> Vec<Vec<u16>> {
+        self.counts.extensions.lock().expect("a list").clone()
+    }
+
     /// Returns the requests so far, up to 64 KiB of each.
     pub(crate) fn requests(&self) -> Vec<String> {
         self.counts.requests.lock().expect("a list").clone()
@@ -108,9 +119,26 @@ pub(crate) fn server_config() -> (Arc<ServerConfig>, String) {
     (Arc::new(config), LOCALHOST[..key_at].to_owned())
 }
 
+/// Returns the extensions of the ClientHello in the first record of a connection.
+fn extensions(first: &[u8]) -> Option<Vec<u16>> {
+    let [_, _, _, high, low, rest @ ..] = first else { return None };
+    let hello = rest.get(..usize::from(u16::from_be_bytes([*high, *low])))?;
+    // Behind type, length, version and random bytes: the session, the suites and the compressions, each with its length.
+    let mut at = 4 + 2 + 32;
+    at += 1 + usize::from(*hello.get(at)?);
+    at += 2 + usize::from(u16::from_be_bytes([*hello.get(at)?, *hello.get(at + 1)?]));
+    at += 1 + usize::from(*hello.get(at)?) + 2;
+    let mut all = Vec::new();
+    while let Some([a, b, c, d]) = hello.get(at..at + 4) {
+        all.push(u16::from_be_bytes([*a, *b]));
+        at += 4 + usize::from(u16::from_be_bytes([*c, *d]));
+    }
+    Some(all)
+}
+
 fn serve(config: &Arc<ServerConfig>, stream: TcpStream, counts: &Arc<Counts>) {
     let server = ServerConnection::new(Arc::clone(config)).expect("a server");
-    let mut stream = StreamOwned::new(server, Counted(stream, Arc::clone(counts)));
+    let mut stream = StreamOwned::new(server, Counted(stream, Arc::clone(counts), Vec::new()));
     let (mut request, mut length) = (vec![0; 64 << 10], 0);
     // The client may leave at each point.
     while let Ok(read @ 1..) = stream.read(&mut request[length..]) {
@@ -121,6 +149,9 @@ fn serve(config: &Arc<ServerConfig>, stream: TcpStream, counts: &Arc<Counts>) {
         if body.len() >= wanted {
             break;
         }
+    }
+    if let Some(extensions) = extensions(&stream.sock.2) {
+        counts.extensions.lock().expect("a list").push(extensions);
     }
     if length > 0 {
         counts.requests.lock().expect("a list").push(String::from_utf8_lossy(&request[..length]).into_owned());

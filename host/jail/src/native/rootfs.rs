@@ -2,6 +2,7 @@
 //!
 //! It uses the host's paths only at the beginning; later everything goes by descriptor. See [`crate::native::program`].
 
+use super::browser_mounts::BrowserMounts;
 use super::guards::{self, attach_mount};
 use super::system_mounts::SystemMounts;
 use super::{client_mounts, listener};
@@ -70,6 +71,7 @@ struct Opened {
     trees: Vec<OwnedFd>,
     bind_mounts: Vec<client_mounts::Open>,
     system_mounts: Option<SystemMounts>,
+    browser_mounts: Option<BrowserMounts>,
     program: Option<OwnedFd>,
 }
 
@@ -87,6 +89,7 @@ impl Opened {
             Role::Sandbox { .. } | Role::Reader | Role::Probe(_) | Role::Noop { .. } => Vec::new(),
         };
         let system_mounts = spec.system.as_ref().map(SystemMounts::open).transpose()?;
+        let browser_mounts = spec.has_browser().then(BrowserMounts::open).transpose()?;
         let program = match spec.role.program() {
             Some(path) => {
                 let flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
@@ -95,7 +98,7 @@ impl Opened {
             }
             None => None,
         };
-        Ok(Self { trees, bind_mounts, system_mounts, program })
+        Ok(Self { trees, bind_mounts, system_mounts, browser_mounts, program })
     }
 
     /// Attaches them below the root; returns the program and all names in the root.
@@ -112,6 +115,9 @@ impl Opened {
         if let Some(system_mounts) = self.system_mounts {
             let attached = system_mounts.attach(root, STAGING_MOUNT, walls)?;
             names.extend(attached.in_root().map(OsString::from));
+        }
+        if let Some(browser_mounts) = self.browser_mounts {
+            names.insert(browser_mounts.attach(root, STAGING_MOUNT, walls)?.into());
         }
         if let Role::Client(client) = &spec.role {
             client_mounts::attach(root, client, &self.bind_mounts)?;

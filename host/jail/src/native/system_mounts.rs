@@ -101,7 +101,7 @@ fn open_layer(layer: &Path) -> io::Result<OwnedFd> {
     Ok(openat2(&layer, "usr", how)?)
 }
 
-fn write(root: &OwnedFd, name: &str, content: &str) -> io::Result<()> {
+pub(super) fn write(root: &OwnedFd, name: &str, content: &str) -> io::Result<()> {
     let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let mode = Mode::S_IRUSR | Mode::S_IWUSR | Mode::S_IRGRP | Mode::S_IROTH;
     let file = openat(root, name, flags, mode).map_err(|errno: Errno| io::Error::from(errno))?;

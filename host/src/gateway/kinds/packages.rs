@@ -4,11 +4,12 @@ use super::kind::{Apply, Check, CheckContext, Page, Preparation, Prepared, Prope
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
 use crate::gateway::writers;
-use crate::reach::packages::{self, Layer};
+use crate::reach::packages::{self, Layer, browser};
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::{Agent, software};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, Packages};
+use ironclaw_jail::browser::SHARED_MEMORY_ROOM;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::refusal::{Denied, Refusal};
 use serde_json::{Map, Value, json};
@@ -78,6 +79,7 @@ impl Page for Packages {
         if !lost.is_empty() {
             page.add(format!("The agent LOSES these packages: {}.", page.list(lost)));
         }
+        put_browser(page, self, "the jail of its commands with a network");
         put_clients(page);
         put_publishers(page, "The agent can use all of them.");
     }
@@ -107,6 +109,27 @@ pub(super) fn put_clients(page: &mut Effects<'_>) {
             };
             page.add(format!("Fetch {of} packages with {}, from {from}.", page.show(client)));
         }
+    }
+}
+
+/// Describes the jail of a browser, or says that a package lacks one. `place` names the jail.
+pub(super) fn put_browser(page: &mut Effects<'_>, packages: &Packages, place: &str) {
+    if browser::has(packages) {
+        let room = SHARED_MEMORY_ROOM.0 >> 20;
+        page.add(format!(
+            "A BROWSER is among them: {place} has shared memory of up to {room} MiB, a copy of the description of the processors, and a managed policy \
+             with which the browser names each server in clear (EncryptedClientHelloEnabled=false)."
+        ));
+        page.warn(
+            "Chromium does not start in a jail yet: it needs the link /proc/self/exe, which no jail has. See A browser in mcp.md.".to_owned(),
+        );
+    }
+    let lacking = browser::without(packages);
+    if !lacking.is_empty() {
+        let lacking = page.list(lacking);
+        page.warn(format!(
+            "NO BROWSER: {lacking} starts a browser and does not bring one, and its own download never runs. Install one as a package of apt: chromium."
+        ));
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) enum NoName {
     /// No server name, or none that is a host.
     #[error("no server name")]
     Missing,
-    #[error("an encrypted ClientHello")]
+    #[error("an encrypted ClientHello: the managed policy EncryptedClientHelloEnabled=false switches it off")]
     Encrypted,
 }
 

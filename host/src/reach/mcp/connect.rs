@@ -4,6 +4,7 @@ use super::servers::{Connected, Servers};
 use crate::reach::jail_network::roots::Roots;
 use crate::reach::jail_network::{self, Gateway, Reach, tunnel_variables};
 use crate::reach::mcp_jail::{self, Process, Running};
+use crate::reach::packages::browser;
 use crate::registry::mcp::{self, address, listing::Listing, login};
 use crate::registry::secrets::{self, SecretName};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -357,6 +358,7 @@ impl<'a> Jail<'a> {
             listener: has_network.then_some(jail_network::PORT),
             roots: Roots::find().filter(|_| has_network).map(|roots| roots.mount()),
             layer: self.layer.clone(),
+            browser: browser::has(&described.packages),
             mounts: described.mounts.iter().map(mount).collect(),
             state: servers.home.mcp_state(&described.name, &user),
         };

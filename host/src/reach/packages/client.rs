@@ -237,6 +237,7 @@ fn spec(context: &FetchContext, work_dir: &WorkDir, task: &Task<'_>) -> Result<S
         links,
         network: task.network.then(|| Network { ports: config.all_ports() }),
         streams: Streams::Output,
+        browser: false,
     };
     let mounts = vec![Mount { source: work_dir.work(), target: WORK.to_owned(), read_only: false, granted: false }];
     let limits = Limits { file_bytes: room(config), ..Limits::for_programs() };

@@ -6,7 +6,7 @@ use super::Error;
 use crate::reach::jail_network;
 use crate::reach::jail_network::Trust;
 use crate::reach::network_command::{CommandJails, Launching};
-use crate::reach::packages::VerifiedLayers;
+use crate::reach::packages::{VerifiedLayers, browser};
 use crate::reach::skills::Shelf;
 use crate::registry::live_settings::Live;
 use crate::registry::tools;
@@ -97,7 +97,7 @@ impl Jails {
             own(place.workspace(), path::WORKSPACE, false),
             own(self.run_directory(session), path::RUN, true),
         ];
-        let Granted { mounts: granted, system } = self.granted(session).await?;
+        let Granted { mounts: granted, system, browser: _ } = self.granted(session).await?;
         let args = granted.iter().map(|mount| format!("{GRANTED_ARGUMENT}{}", mount.target)).collect();
         mounts.extend(granted);
         Ok(Spec {
@@ -132,14 +132,16 @@ impl Jails {
                         .map(|digest| (home.layer(&LayerOwner::Agent(agent.id), &digest), digest)),
                 ),
             };
+            let software = agent.as_ref().map(|agent| software::for_agent(tx, agent.id)).transpose()?.flatten();
+            let browser = software.is_some_and(|software| browser::has(&software.packages));
             let skills = skills::trusted(tx, session_agent)?.into_iter().map(|held| {
                 let manifest = skills::manifest(&held.package)?;
                 Ok((held.package.digest, manifest))
             });
             let skills = skills.collect::<Result<Vec<_>, ironclaw_state::Error>>()?;
-            Ok::<_, PipelineError>((mounts.collect(), system, skills))
+            Ok::<_, PipelineError>((mounts.collect(), system, skills, browser))
         });
-        let (mut mounts, layer, skills): (Vec<Mount>, _, Vec<_>) = read.await.map_err(Box::new)?;
+        let (mut mounts, layer, skills, browser): (Vec<Mount>, _, Vec<_>, _) = read.await.map_err(Box::new)?;
         // The settings may have changed since the approval.
         let settings = self.settings.now();
         for mount in &mounts {
@@ -156,7 +158,7 @@ impl Jails {
                 Some(System { layer: Some(directory) })
             }
         };
-        Ok(Granted { mounts, system })
+        Ok(Granted { mounts, system, browser })
     }
 
     /// Returns the mount of the skills of an agent, if it has any. Each of their files was verified.
@@ -173,9 +175,10 @@ impl Jails {
     /// Returns the specification of the jail of a command that reaches the network: the files of the session and the programs of its agent,
     /// with the gateway as its only peer, and the certificates that it trusts. It has no queue and no socket of the session.
     async fn command_spec(&self, session: &Session, client: Client) -> Result<Spec, Error> {
-        let Granted { mounts, system } = self.granted(session).await?;
+        let Granted { mounts, system, browser } = self.granted(session).await?;
         let system = system.ok_or(Error::NoPrograms(session.id))?;
-        self.command_jail(session, Role::Client(client), mounts, system)
+        let spec = self.command_jail(session, Role::Client(Client { browser, ..client }), mounts, system)?;
+        Ok(if browser { Spec { limits: Limits::for_browsers(), ..spec } } else { spec })
     }
 
     /// Returns the same jail without granted directories and packages, for the self-test.
@@ -260,6 +263,8 @@ impl Config {
 struct Granted {
     mounts: Vec<Mount>,
     system: Option<System>,
+    /// Whether the packages of the agent have a browser.
+    browser: bool,
 }
 
 fn identity(uid: Option<u32>) -> Identity {

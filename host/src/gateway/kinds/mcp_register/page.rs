@@ -2,7 +2,7 @@
 
 use super::super::kind::Page;
 use super::super::local_network;
-use super::super::packages::{put_clients, put_names, put_publishers};
+use super::super::packages::{put_browser, put_clients, put_names, put_publishers};
 use crate::gateway::review_page::effects::Effects;
 use crate::registry::mcp;
 use crate::registry::mcp::issuer::name_in;
@@ -69,6 +69,7 @@ fn put_place(page: &mut Effects<'_>, server: &McpRegister) {
     if !server.packages.is_empty() {
         let names = put_names(page, &server.packages);
         page.add(format!("Install software in its jail, together with the packages that it depends on: {names}."));
+        put_browser(page, &server.packages, "its jail");
         put_clients(page);
         put_publishers(page, "The server is a program of theirs.");
     }

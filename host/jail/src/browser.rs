@@ -1,0 +1,89 @@
+//! The files that a browser expects in its jail: shared memory, the description of the processors, and a policy of the host.
+//!
+//! No other jail has them. The policy switches off the encryption of server names (ECH), so that the host reads the name in each tunnel.
+//! See `crate::native::browser_mounts`, which makes them.
+
+use crate::Limits;
+
+/// The directory in the root that has the description of the processors alone.
+pub(crate) const PROC: &str = "proc";
+/// The description of the processors: a copy of the beginning of that of the machine.
+pub(crate) const CPUINFO: &str = "proc/cpuinfo";
+/// Bytes of the copy. Each processor has about 1.5 KiB, and programs read the first one.
+pub(crate) const CPUINFO_BYTES_MAX: usize = 8 * 1024;
+/// Shared memory, private to the jail.
+pub(crate) const SHARED_MEMORY: &str = "dev/shm";
+/// Room in shared memory: bytes and inodes. Its pages count as memory of the jail.
+pub const SHARED_MEMORY_ROOM: (u64, u64) = (256 << 20, 4096);
+
+/// The directories of the policies, in the order in which they are made.
+pub(crate) const DIRECTORIES: [&str; 7] = [
+    "etc/chromium",
+    "etc/chromium/policies",
+    "etc/chromium/policies/managed",
+    "etc/firefox",
+    "etc/firefox/policies",
+    "etc/opt",
+    "proc",
+];
+/// The policies, each with its file.
+pub(crate) const POLICIES: [(&str, &str); 2] = [
+    (
+        "etc/chromium/policies/managed/ironclaw.json",
+        "{\"EncryptedClientHelloEnabled\": false, \"BuiltInDnsClientEnabled\": false, \"DnsOverHttpsMode\": \"off\"}\n",
+    ),
+    (
+        "etc/firefox/policies/policies.json",
+        "{\"policies\": {\"DisableEncryptedClientHello\": true, \"DNSOverHTTPS\": {\"Enabled\": false}}}\n",
+    ),
+];
+/// Links to the directory of policies, for builds of Chromium with another name.
+pub(crate) const LINKS: [(&str, &str); 1] = [("etc/opt/chrome", "../chromium")];
+
+impl Limits {
+    /// Returns limits for a browser, which has many processes and threads.
+    pub fn for_browsers() -> Self {
+        Self {
+            // Its engines reserve a terabyte of addresses that they never use. With 64 GiB, Chromium does not start.
+            address_space_bytes: 4 << 40,
+            open_files: 4096,
+            processes: 512,
+            ..Self::for_programs()
+        }
+    }
+}
+
+/// Returns the beginning of the description of the processors, whole processors only if there is one.
+pub(crate) fn cpuinfo(whole: &str) -> &str {
+    let mut end = whole.len().min(CPUINFO_BYTES_MAX);
+    while !whole.is_char_boundary(end) {
+        end -= 1;
+    }
+    let start = &whole[..end];
+    match start.rfind("\n\n") {
+        Some(gap) => &start[..gap + 2],
+        None => start,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copy_of_the_processors_is_bounded_and_has_whole_ones() {
+        let one = |n: usize| format!("processor\t: {n}\nflags\t\t: {}\n\n", "sse3 ".repeat(200));
+        let all: String = (0..64).map(one).collect();
+        let copy = cpuinfo(&all);
+        assert!(copy.len() <= CPUINFO_BYTES_MAX && copy.ends_with("\n\n") && copy.starts_with("processor\t: 0"));
+        assert_eq!(cpuinfo(&one(0)), one(0));
+        assert_eq!(cpuinfo("processor : 0"), "processor : 0");
+    }
+
+    #[test]
+    fn policies_are_json_that_switches_ech_off() {
+        let read = |at: usize| serde_json::from_str::<serde_json::Value>(POLICIES[at].1).expect("JSON");
+        assert_eq!(read(0)["EncryptedClientHelloEnabled"], false);
+        assert_eq!(read(1)["policies"]["DisableEncryptedClientHello"], true);
+    }
+}
