@@ -190,6 +190,12 @@ pub struct ChangeSummary {
     pub expires_at: String,
     /// The approvals so far, and the number of approvals that it needs.
     pub approvals: Approvals,
+    /// True if it waits and the caller may decide.
+    #[serde(default)]
+    pub yours: bool,
+    /// True if it waits and the caller may reject it, or withdraw it as its requester.
+    #[serde(default)]
+    pub may_reject: bool,
 }
 
 /// `POST /v1/changes`.

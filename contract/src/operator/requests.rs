@@ -151,7 +151,7 @@ pub struct InboxEntry {
     pub told: Vec<String>,
     /// True if the caller may decide or answer.
     pub yours: bool,
-    /// True if the caller may reject it.
+    /// True if the caller may reject it, or withdraw it as its requester.
     #[serde(default)]
     pub may_reject: bool,
     /// The session of a question; absent for a call and a change.

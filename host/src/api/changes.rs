@@ -7,9 +7,10 @@ use super::agents;
 use super::auth::{Current, check_still_valid};
 use super::handler::{Answer, Api, Body, Caller, Reply};
 use super::named::{self, id};
-use crate::gateway::changes::Shown;
+use crate::gateway::changes::{Shown, shown_to};
 use crate::gateway::store::{self, Filter, Row, Status};
 use crate::gateway::{Requester, decide};
+use crate::registry::policy::Policy;
 use crate::registry::{self, Person, Role, roles};
 use axum::Json;
 use axum::extract::{Path, Query};
@@ -65,9 +66,10 @@ const fn usual_limit() -> usize {
 }
 
 /// `GET /v1/changes?status=S&agent=A&own=B&limit=N`: an operator sees all, a member those that they asked for or may decide; newest first.
-/// With `own`, only those that the caller asked for. Without both: those that the caller may decide, oldest first.
+/// With `own`, only those that the caller asked for. Without both: those that wait and that the caller may decide or asked for, oldest
+/// first.
 pub async fn list(Caller { api, person, .. }: Caller, Query(query): Query<ListQuery>) -> Reply<Changes> {
-    // Without a status and `own`, only the changes that the caller may decide.
+    // Without a status and `own`, only the changes that the caller may decide or withdraw.
     let waits = query.status.is_none() && !query.own;
     let statuses = named::statuses(query.status.as_deref(), &WAITING, &Status::ALL)?;
     let agent = agents::find_by_filter(&api, &person, query.agent).await?;
@@ -77,26 +79,26 @@ pub async fn list(Caller { api, person, .. }: Caller, Query(query): Query<ListQu
     let changes = Arc::clone(&api.changes);
     let found = api.state().read(move |tx| {
         let filter = Filter { statuses, agent, principal: None, limit: looked_at };
-        let mut rows = match person.role {
+        let rows = match person.role {
             _ if query.own => store::list(tx, &Filter { principal: Some(person.id), ..filter })?,
             Role::Owner | Role::Admin => store::list(tx, &filter)?,
             Role::Member => list_for_member(tx, &person, &filter)?,
         };
-        if waits {
-            let settings = changes.settings();
-            let mut theirs = Vec::with_capacity(rows.len());
-            for row in rows {
-                if decide::may_decide(tx, &settings.policy, &person, &row)? {
-                    theirs.push(row);
-                }
+        let settings = changes.settings();
+        let mut listed = Vec::with_capacity(rows.len());
+        for row in rows {
+            let rights = Rights::find(tx, &settings.policy, &person, &row)?;
+            if !waits || rights.yours || rights.may_reject {
+                listed.push((row, rights));
             }
-            // The oldest comes first.
-            theirs.reverse();
-            rows = theirs;
         }
-        let more = rows.len() > limit;
-        rows.truncate(limit);
-        let shown = rows.iter().map(|row| summary(tx, row, changes.approvals_needed(row)));
+        if waits {
+            // The oldest comes first.
+            listed.reverse();
+        }
+        let more = listed.len() > limit;
+        listed.truncate(limit);
+        let shown = listed.iter().map(|(row, rights)| summary(tx, row, changes.approvals_needed(row), *rights));
         Ok::<_, ironclaw_state::Error>(Changes { changes: shown.collect::<Result<_, _>>()?, more })
     });
     Ok(Json(found.await?))
@@ -191,7 +193,22 @@ fn list_for_member(tx: &ReadTx<'_>, person: &Person, filter: &Filter) -> Result<
     Ok(rows)
 }
 
-/// Returns the changes that wait for this person, each with the time of its request.
+/// The rights of a person about a change that waits.
+#[derive(Debug, Clone, Copy, Default)]
+struct Rights {
+    yours: bool,
+    /// A requester may withdraw what others decide.
+    may_reject: bool,
+}
+
+impl Rights {
+    fn find(tx: &ReadTx<'_>, policy: &Policy, by: &Person, row: &Row) -> Result<Self, ironclaw_state::Error> {
+        let yours = row.status.is_open() && decide::may_decide(tx, policy, by, row)?;
+        Ok(Self { yours, may_reject: yours || decide::may_withdraw(by, row) })
+    }
+}
+
+/// Returns the changes that wait for this person, and those that wait for others and that this person asked for, each with its end.
 pub(super) async fn inbox(api: &Api, person: &Person) -> Result<Vec<(i64, InboxEntry)>, Answer> {
     let (changes, by) = (Arc::clone(&api.changes), person.clone());
     let found = api.state().read(move |tx| {
@@ -199,10 +216,11 @@ pub(super) async fn inbox(api: &Api, person: &Person) -> Result<Vec<(i64, InboxE
         let settings = changes.settings();
         let mut entries = Vec::new();
         for row in store::list(tx, &filter)? {
-            if !decide::may_decide(tx, &settings.policy, &by, &row)? {
+            let Rights { yours, may_reject } = Rights::find(tx, &settings.policy, &by, &row)?;
+            if !may_reject {
                 continue;
             }
-            let (_, digest) = decide::show(tx, &settings.policy, &row)?;
+            let Some(Shown { row, digest, .. }) = shown_to(tx, &settings.policy, &by, row)? else { continue };
             let entry = InboxEntry {
                 id: EntryId::Change(row.id),
                 entry_type: EntryType::Change,
@@ -216,8 +234,8 @@ pub(super) async fn inbox(api: &Api, person: &Person) -> Result<Vec<(i64, InboxE
                 created_at: ironclaw_ledger::rfc3339(row.created_at),
                 expires_at: ironclaw_ledger::rfc3339(row.expires_at),
                 told: Vec::new(),
-                yours: true,
-                may_reject: true,
+                yours,
+                may_reject,
                 session_id: None,
                 question: None,
                 options: None,
@@ -239,8 +257,8 @@ async fn whole(api: &Api, person: &Person, change: ChangeId) -> Result<Change, A
 
 fn view(tx: &ReadTx<'_>, shown: Shown, needed: u32) -> Result<Change, Error> {
     let Shown { row, text, digest, .. } = shown;
-    let ChangeSummary { id, kind, agent, status, requested_by, created_at, expires_at, approvals } =
-        summary(tx, &row, needed)?;
+    let ChangeSummary { id, kind, agent, status, requested_by, created_at, expires_at, approvals, .. } =
+        summary(tx, &row, needed, Rights::default())?;
     let origin = match &row.requester {
         Requester::Agent { principal: _, origin } => Some(ChangeOrigin {
             session: origin.session,
@@ -272,7 +290,7 @@ fn view(tx: &ReadTx<'_>, shown: Shown, needed: u32) -> Result<Change, Error> {
     })
 }
 
-fn summary(tx: &ReadTx<'_>, row: &Row, needed: u32) -> Result<ChangeSummary, ironclaw_state::Error> {
+fn summary(tx: &ReadTx<'_>, row: &Row, needed: u32, rights: Rights) -> Result<ChangeSummary, ironclaw_state::Error> {
     let given = store::approvals(tx, row.id)?;
     // While the change waits, valid approvals count; afterwards those that decided it, whatever the policy says by now.
     let counts = |state: ApprovalState| match row.status {
@@ -295,6 +313,8 @@ fn summary(tx: &ReadTx<'_>, row: &Row, needed: u32) -> Result<ChangeSummary, iro
         created_at: ironclaw_ledger::rfc3339(row.created_at),
         expires_at: ironclaw_ledger::rfc3339(row.expires_at),
         approvals: Approvals { by, needed },
+        yours: rights.yours,
+        may_reject: rights.may_reject,
     })
 }
 

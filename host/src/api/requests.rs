@@ -52,8 +52,8 @@ pub struct ListQuery {
     agent: Option<String>,
 }
 
-/// `GET /v1/inbox`: the calls, questions and changes that wait and that the caller may decide, answer or reject, those that end soonest
-/// first.
+/// `GET /v1/inbox`: the calls, questions and changes that wait and that the caller may decide, answer, reject or withdraw, those that end
+/// soonest first.
 pub async fn inbox(Caller { api, person, .. }: Caller) -> Reply<Inbox> {
     let (all, by) = (Arc::clone(&api.requests), person.clone());
     let calls = api.state().read(move |tx| {

@@ -13,6 +13,7 @@ use crate::gateway::store::{self, Row, Submitted};
 use crate::gateway::{Proposed, Requester, review_page};
 use crate::registry::live_settings::LiveSettings;
 use crate::registry::local_network::LookedUp;
+use crate::registry::policy::Policy;
 use crate::registry::{self, Agent, Person, Role, roles};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{ChangeId, PersonId};
@@ -150,23 +151,8 @@ impl Changes {
             .state
             .read(move |tx| {
                 let (row, settings) = (store::known(tx, id)?, changes.settings());
-                let sees_all = decide::may_read(tx, &settings.policy, &by, &row)?;
-                if !sees_all && row.principal() != by.id {
-                    return Err(store::unknown(id).into());
-                }
-                if sees_all {
-                    let (text, digest) = decide::show(tx, &settings.policy, &row)?;
-                    return Ok(Shown { row, text, digest });
-                }
-                // The principal sees the status. Only people who decide see the present setting and the meaning of the names.
-                let text = format!(
-                    "{} ({}) is {}. Other people decide on it, and only they see its effects.\n",
-                    row.id,
-                    row.kind,
-                    row.status.name()
-                );
-                let digest = Digest::of(text.as_bytes());
-                Ok(Shown { row: Row { before: Value::Null, facts: Value::Null, ..row }, text, digest })
+                let shown = shown_to(tx, &settings.policy, &by, row)?;
+                shown.ok_or_else(|| store::unknown(id).into())
             })
             .await
     }
@@ -212,6 +198,26 @@ impl Changes {
         failpoint::reach("change_rejected");
         Ok(())
     }
+}
+
+/// Returns a change in the form for this person; `None` if they may not see it.
+pub(crate) fn shown_to(
+    tx: &ReadTx<'_>,
+    policy: &Policy,
+    by: &Person,
+    row: Row,
+) -> Result<Option<Shown>, ironclaw_state::Error> {
+    if decide::may_read(tx, policy, by, &row)? {
+        let (text, digest) = decide::show(tx, policy, &row)?;
+        return Ok(Some(Shown { row, text, digest }));
+    }
+    if row.principal() != by.id {
+        return Ok(None);
+    }
+    // The principal sees the status. Only people who decide see the present setting and the meaning of the names.
+    let text = review_page::status_page(&row);
+    let digest = Digest::of(text.as_bytes());
+    Ok(Some(Shown { row: Row { before: Value::Null, facts: Value::Null, ..row }, text, digest }))
 }
 
 /// Refuses a reason that is too long.

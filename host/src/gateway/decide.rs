@@ -82,6 +82,12 @@ pub fn may_read(tx: &ReadTx<'_>, policy: &Policy, by: &Person, row: &Row) -> Res
     Ok(by.role.covers(Role::Admin) || may_decide(tx, policy, by, row)?)
 }
 
+/// Returns whether this person may withdraw this change: it waits, and they asked for it, in person or through an agent. A withdrawal
+/// permits nothing.
+pub fn may_withdraw(by: &Person, row: &Row) -> bool {
+    row.principal() == by.id && row.status.is_open()
+}
+
 /// Checks that a person may do the work of a change of this kind by a command of their own, because their one approval is enough.
 ///
 /// # Errors
@@ -220,7 +226,12 @@ fn open(
         let roles: Vec<&str> = rule.roles.iter().map(|role| role.name()).collect();
         let (name, kind, roles) = (&by.name, row.kind, roles.join(" or "));
         let message = format!("{id} cannot be decided by {name}: a change of kind {kind} needs role {roles}");
-        return Err(Refusal::new(DenialCode::NotYoursToDecide, message).into());
+        let refusal = Refusal::new(DenialCode::NotYoursToDecide, message);
+        let refusal = match may_withdraw(&by, &row) {
+            true => refusal.hint(format!("you may withdraw it: `ironctl reject {id}`")),
+            false => refusal,
+        };
+        return Err(refusal.into());
     }
     if !row.status.is_open() {
         return Err(decided(&row).into());
@@ -354,7 +365,7 @@ pub fn reject(
         let bound = Bound::new("bytes of a reason", REASON_BYTES_MAX, reason.len(), "write a shorter reason");
         return Err(Refusal::over(DenialCode::ReasonTooLong, bound).into());
     }
-    let own = store::find(tx, id)?.filter(|row| row.requester == Requester::Person(by.id) && row.status.is_open());
+    let own = store::find(tx, id)?.filter(|row| may_withdraw(by, row));
     let (row, by, status) = match own {
         Some(row) if !may_decide(tx, context.policy, by, &row)? => (row, by.clone(), Status::Withdrawn),
         _ => {

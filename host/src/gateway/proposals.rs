@@ -73,6 +73,7 @@ pub(crate) fn notify(tx: &mut WriteTx<'_>, record: &Record, row: &Row) -> Result
         Status::Rejected if outcome.is_empty() => format!("was rejected{by}; nothing was changed"),
         Status::Rejected => format!("was rejected{by}; nothing was changed. The given reason: {outcome:?}"),
         Status::Expired => "has expired without a decision; nothing was changed".to_owned(),
+        Status::Withdrawn if outcome.is_empty() => format!("was withdrawn{by}; nothing was changed"),
         Status::Withdrawn => format!("is withdrawn: {outcome}; nothing was changed"),
         // The reason may be a stranger's words, or name paths of the host. Only people who see the change may read it.
         Status::Failed => {

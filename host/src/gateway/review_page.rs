@@ -25,6 +25,7 @@ mod tests;
 pub use page::Page;
 
 use super::kinds;
+use super::store::Row;
 use crate::registry::Role;
 use crate::registry::policy::Rule;
 use effects::Effects;
@@ -294,6 +295,18 @@ fn put_requester(page: &mut Page, view: &View<'_>, names: &Names<'_>) {
             page.sentence("  ", &format!("Text of other people or of tools in this conversation: {read}"));
         }
     }
+}
+
+/// Returns the page of a change for the person who asked for it and may not read its effects: its status, and the command that withdraws
+/// it while it waits.
+pub fn status_page(row: &Row) -> String {
+    let mut page = Page::default();
+    page.sentence("", &format!("{} ({}) is {}.", row.id, row.kind, row.status.name()));
+    page.sentence("", "Other people decide on it, and only they see its effects.");
+    if row.status.is_open() {
+        page.sentence("", &format!("`ironctl reject {}` withdraws it.", row.id));
+    }
+    page.finish()
 }
 
 /// Returns the people who must approve a change, for a sentence: `2 different people, each an owner or admin of this host`.

@@ -190,7 +190,7 @@ fn pending_max(tx: &ReadTx<'_>, person: PersonId, agent: Option<AgentId>) -> Res
 fn too_many(tx: &ReadTx<'_>, from: &RequestedBy<'_>) -> Result<Option<Refusal>, ironclaw_state::Error> {
     let of_requester = changes::pending_count_of(tx, &from.requester)?;
     let of_all = changes::pending_count(tx)?;
-    let remedy = "decide on them first: `ironctl inbox`";
+    let remedy = "decide on some of them, or withdraw your own: `ironctl inbox`";
     let (bound, ends_at) = match (of_requester >= from.pending_max, of_all >= PENDING_MAX) {
         (true, _) => {
             let name = "changes of one requester wait for a decision";

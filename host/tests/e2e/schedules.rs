@@ -203,6 +203,21 @@ fn schedule_of_a_member_waits_for_an_approver() {
     let number = |number: u32| ask("a", "schedule", wanted(json!({ "prompt": format!("number {number}") })));
     assert!((0..16).all(|one| number(one).0 == 200));
     assert_eq!(number(16).1, "changes_too_many");
+    // The remedy of the refusal works: the member sees each of their own, reads its page on a usual terminal, and withdraws it.
+    let entries = bob.get("/v1/inbox").1["entries"].as_array().expect("a list").clone();
+    let listed = bob.get("/v1/changes").1["changes"].as_array().expect("a list").clone();
+    assert_eq!((entries.len(), listed.len()), (16, 16));
+    for entry in entries.iter().chain(&listed) {
+        assert_eq!((&entry["yours"], &entry["may_reject"]), (&json!(false), &json!(true)), "{entry}");
+    }
+    let id = entries[0]["id"].as_str().expect("an id");
+    let page = bob.get(&format!("/v1/changes/{id}")).1;
+    assert!(page["shown"].as_str().expect("a page").lines().all(|line| line.chars().count() < 80), "{page}");
+    assert_eq!(page["shown_digest"], entries[0]["shown_digest"]);
+    let withdrawn = bob.ask("POST", &format!("/v1/changes/{id}/reject"), r#"{"reason":""}"#);
+    assert_eq!((withdrawn.0, &withdrawn.1["status"]), (200, &json!("withdrawn")), "{}", withdrawn.1);
+    assert_eq!(bob.get("/v1/inbox").1["entries"].as_array().map(Vec::len), Some(15));
+    assert_eq!(number(16).0, 200);
 }
 
 #[test]

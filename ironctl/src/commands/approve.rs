@@ -37,8 +37,12 @@ pub async fn run(at: &At, args: Args) -> Result<(), Error> {
         Some(digest) => Decidable::approve(&client, &args.id, digest).await?,
         None => {
             let waiting = Decidable::read(&client, &args.id).await?;
-            let asks = !args.yes && waiting.is_open() && review::is_possible(at.out);
-            match asks {
+            if !waiting.is_open() {
+                // The host refuses it in its words; a page that no longer counts would hide them.
+                let refused = Decidable::approve(&client, &args.id, waiting.digest()).await?;
+                return refused.outcome(at.out);
+            }
+            match !args.yes && review::is_possible(at.out) {
                 true => ask(at, &client, &args.id, &waiting).await?,
                 false => Decidable::approve(&client, &args.id, waiting.print_whole(at.out)?).await?,
             }

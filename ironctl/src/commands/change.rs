@@ -58,6 +58,7 @@ pub enum Action {
     },
     /// Submit a change; it waits for a decision, as the change of an agent does
     #[command(
+        override_usage = "ironctl change submit [OPTIONS] --kind <KIND> --reason <REASON>\n                             --payload <@FILE|JSON|->",
         after_help = "Example:\n  ironctl change submit --kind persona --agent assistant --payload @persona.json --reason unfriendly"
     )]
     Submit {
@@ -82,7 +83,13 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             let query = json!({ "own": own.then_some(true), "limit": limit, "status": status, "agent": agent });
             let found = at.client()?.query(routes::CHANGES, [], query).await?;
             at.out.json(&found.changes)?;
+            let is_own = |change: &ChangeSummary| change.may_reject && !change.yours;
+            let withdrawable = found.changes.iter().find(|change| is_own(change)).map(|change| change.id);
             list(at.out, found.changes)?;
+            if let Some(id) = withdrawable {
+                at.out
+                    .remark(format!("other people decide on your own requests; `ironctl reject {id}` withdraws one"))?;
+            }
             if found.more { at.out.remark("there are more changes: use --limit, --agent or --status") } else { Ok(()) }
         }
         Action::Show { id } => {
@@ -165,8 +172,8 @@ fn print_status(out: Output, change: &Change) -> Result<(), Error> {
 
 /// Formats an outcome behind a status, on one line: a reason of several lines could look like the next question.
 pub fn in_words(outcome: Option<&str>) -> String {
-    let words = |outcome: &str| outcome.split_whitespace().collect::<Vec<_>>().join(" ");
-    outcome.map(|outcome| format!(": {}", words(outcome))).unwrap_or_default()
+    let words = outcome.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
+    if words.is_empty() { String::new() } else { format!(": {words}") }
 }
 
 fn list(out: Output, changes: Vec<ChangeSummary>) -> Result<(), Error> {

@@ -56,6 +56,14 @@ impl Decidable {
         }
     }
 
+    /// Returns the digest of the page as the host names it.
+    pub fn digest(&self) -> Digest {
+        match self {
+            Self::Change(change) => change.shown_digest,
+            Self::Call(request) => request.shown_digest,
+        }
+    }
+
     /// Shows the page and asks for a decision.
     pub async fn ask(&self, out: Output, client: &Client, words: Words, above: usize) -> Result<Choice, Error> {
         review::ask(out, &self.subject().with_diff(client), words, above).await

@@ -138,11 +138,15 @@ fn print_rest(out: Output, left: &Inbox) -> Result<(), Error> {
 }
 
 /// Returns the reason why a person cannot decide on an entry.
-fn why_not_yours(entry: &InboxEntry) -> &'static str {
-    match entry.id {
-        EntryId::Question(_) => "can no longer be answered, ironctl reject removes it",
-        EntryId::Call(_) if entry.may_reject => "waits for other people, ironctl reject ends it",
-        EntryId::Call(_) | EntryId::Change(_) => "waits for other people",
+fn why_not_yours(entry: &InboxEntry) -> String {
+    let id = &entry.id;
+    match id {
+        EntryId::Question(_) => format!("can no longer be answered (`ironctl reject {id}` removes it)"),
+        EntryId::Call(_) if entry.may_reject => format!("waits for other people (`ironctl reject {id}` ends it)"),
+        EntryId::Change(_) if entry.may_reject => {
+            format!("waits for other people (`ironctl reject {id}` withdraws it)")
+        }
+        EntryId::Call(_) | EntryId::Change(_) => "waits for other people".to_owned(),
     }
 }
 

@@ -79,6 +79,8 @@ pub(super) fn shapes() -> Vec<Shape> {
         created_at: created,
         expires_at: expires,
         approvals: waits.clone(),
+        yours: false,
+        may_reject: true,
     };
     let payload = Payload::try_from(json!({"instructions": "Be kind."})).expect("an object");
     let new = NewChange {
