@@ -12,6 +12,7 @@ use super::calls::Commands;
 use super::people::Role;
 use super::skills::SkillTrust;
 use super::tokens::TokenId;
+use crate::ids::ScheduleId;
 use crate::seam::change::{GuardMode, Sharing};
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +42,7 @@ crate::words! {
         /// Ceilings on the use of models.
         Ceilings = "ceilings",
         Allowances = "allowances",
+        Schedules = "schedules",
         Skills = "skills",
         Secrets = "secrets",
         /// Rights without a use.
@@ -171,6 +173,56 @@ pub enum Finding {
         tool: String,
         /// The uses that are left.
         uses_left: u32,
+    },
+    /// The runs of a schedule fail.
+    ScheduleFailing {
+        /// The id of the schedule.
+        schedule: ScheduleId,
+        /// Its name.
+        name: String,
+        /// The name of its agent.
+        agent: String,
+        /// RFC 3339, of the first failure.
+        since: String,
+    },
+    /// The host paused a schedule, because no run may start.
+    SchedulePaused {
+        /// The id of the schedule.
+        schedule: ScheduleId,
+        /// Its name.
+        name: String,
+        /// The name of its agent.
+        agent: String,
+        /// The reason, one word.
+        reason: String,
+        /// The remedy in one sentence with its command.
+        remedy: String,
+    },
+    /// The runs of a schedule may send or run programs without a question.
+    ScheduleUnasked {
+        /// The id of the schedule.
+        schedule: ScheduleId,
+        /// Its name.
+        name: String,
+        /// The name of its agent.
+        agent: String,
+        /// The classes and tools of its list.
+        may: Vec<String>,
+    },
+    /// The runs of a schedule send text to a receiver without a question.
+    ScheduleSends {
+        /// The id of the schedule.
+        schedule: ScheduleId,
+        /// Its name.
+        name: String,
+        /// The name of its agent.
+        agent: String,
+        /// The agent's name for the destination.
+        to: String,
+        /// The address, with a colon between channel and address.
+        recipient: String,
+        /// The directories in the jail whose text may go there.
+        from: Vec<String>,
     },
     /// The signature of an installed skill no longer counts.
     SkillUntrusted {

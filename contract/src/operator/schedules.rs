@@ -70,12 +70,18 @@ pub struct ScheduleView {
     pub state: ScheduleState,
     /// The reason of the state, if it has one.
     pub reason: Option<String>,
+    /// The remedy in one sentence with its command, if the host paused it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
     /// The next time.
     pub next: Option<String>,
     /// The next time in its zone.
     pub next_local: Option<String>,
     /// The time of the first failure of a failing series.
     pub failing_since: Option<String>,
+    /// The newest occurrence that has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<Occurrence>,
     /// The change that added it.
     pub change: ChangeId,
     /// The time of its addition.
@@ -136,6 +142,9 @@ pub struct DryRun {
     pub reply_to: String,
     /// The reason why a run would not start now, one word.
     pub refused: Option<String>,
+    /// The remedy for that reason, in one sentence with its command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
 }
 
 /// A future time of a schedule.

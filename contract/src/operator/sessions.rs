@@ -90,7 +90,7 @@ pub struct Session {
     /// The name of the agent whose messages it gets; absent for a session of people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<String>,
-    /// The first words of its oldest kept message; only in an answer to the person of the session.
+    /// The first words of its oldest kept message; only in an answer to the person of the session. `(schedules)` for the runs of schedules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The thread of its origin; empty for the one without a name.

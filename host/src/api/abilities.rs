@@ -51,7 +51,7 @@ fn abilities(tx: &ReadTx<'_>, agent: &registry::Agent, to: &Person) -> Result<Ag
         destinations: destinations::named(tx, registry::destinations::list_for_agent(tx, agent.id)?)?,
         groups: trusting.into_iter().map(super::groups::shown).collect(),
         skills: installed.iter().map(|held| skills::shown(tx, agent, held)).collect::<Result<_, _>>()?,
-        schedules: planned.iter().map(|row| schedules::view(tx, row)).collect::<Result<_, _>>()?,
+        schedules: planned.iter().map(|row| schedules::view(tx, to, row)).collect::<Result<_, _>>()?,
         allowances: allowed.iter().map(|row| allowances::view(tx, row)).collect::<Result<_, _>>()?,
         ceilings: usage::view(book::own(tx, agent.id)?),
         scopes: Principal::ALL.into_iter().map(scope).collect(),

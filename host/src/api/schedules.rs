@@ -7,7 +7,7 @@ use super::handler::{Answer, Api, Caller, Reply};
 use crate::registry::schedules::catch_up::LATE_MS;
 use crate::registry::schedules::{self, By, Schedule as Row, flows, names, next_time};
 use crate::registry::{self, Person};
-use crate::runtime::schedules::{Context, attendance, refused_now, run_by_hand};
+use crate::runtime::schedules::{self as runs, Context, attendance, refused_now, run_by_hand};
 use axum::Json;
 use axum::extract::{Path, Query};
 use ironclaw_calendar::Series;
@@ -47,7 +47,7 @@ pub async fn list(Caller { api, person, .. }: Caller, Query(query): Query<ListQu
         let all = schedules::all(tx)?.into_iter();
         let is_seen = |row: &Row| row.creator == person.id || person.role.covers(registry::Role::Admin);
         let seen = all.filter(|row| is_seen(row) && agent.is_none_or(|agent| agent == row.agent));
-        seen.map(|row| view(tx, &row)).collect::<Result<Vec<_>, _>>()
+        seen.map(|row| view(tx, &person, &row)).collect::<Result<Vec<_>, _>>()
     });
     Ok(Json(found.await.map_err(|error: ironclaw_state::Error| Answer::from(error))?))
 }
@@ -56,7 +56,7 @@ pub async fn list(Caller { api, person, .. }: Caller, Query(query): Query<ListQu
 pub async fn show(Caller { api, person, .. }: Caller, Path(named): Path<String>) -> Reply<ScheduleView> {
     let found = api.state().read(move |tx| {
         let row = names::known(tx, &person, &named)?;
-        Ok::<_, Denied<Error>>(view(tx, &row)?)
+        Ok::<_, Denied<Error>>(view(tx, &person, &row)?)
     });
     Ok(Json(found.await?))
 }
@@ -90,6 +90,7 @@ pub async fn next(Caller { api, person, .. }: Caller, Path(named): Path<String>)
             may: row.may.clone(),
             flows: shown_flows(tx, &row)?,
             reply_to: schedules::reply_to(&row),
+            remedy: refused.map(|refused| remedy(tx, &person, &row, refused.reason)).transpose()?,
             refused: refused.map(|refused| refused.reason.to_owned()),
         })
     });
@@ -121,9 +122,14 @@ pub async fn pause(Caller { api, person, .. }: Caller, Path(named): Path<String>
     changed(&api, person, named, |tx, row, by| schedules::pause(tx, row, by, schedules::PAUSED_BY_PERSON)).await
 }
 
-/// `POST /v1/schedules/{id}/resume`: its next time is the first one after now.
+/// `POST /v1/schedules/{id}/resume`: its next time is the first one after now. Refused while no run may start.
 pub async fn resume(Caller { api, person, .. }: Caller, Path(named): Path<String>) -> Reply<ScheduleView> {
-    changed(&api, person, named, |tx, row, by| schedules::resume(tx, row, by).map(drop)).await
+    let own = api.clone();
+    let resume = move |tx: &mut WriteTx<'_>, row: &Row, by: By| {
+        let settings = own.inbound.settings.now();
+        runs::resume(tx, &context(&own, &settings), row, by).map(drop)
+    };
+    changed(&api, person, named, resume).await
 }
 
 /// `DELETE /v1/schedules/{id}`: its history stays.
@@ -142,7 +148,7 @@ async fn changed(
         let row = names::known(tx, &person, &named)?;
         change(tx, &row, By::Person(person.id))?;
         let row = schedules::known(tx, &person, row.id)?;
-        Ok::<_, Denied<Error>>(view(tx, &row)?)
+        Ok::<_, Denied<Error>>(view(tx, &person, &row)?)
     });
     Ok(Json(changed.await?))
 }
@@ -173,7 +179,7 @@ fn context<'a>(api: &'a Api, settings: &'a crate::registry::live_settings::LiveS
     }
 }
 
-pub(super) fn view(tx: &ReadTx<'_>, row: &Row) -> Result<ScheduleView, ironclaw_state::Error> {
+pub(super) fn view(tx: &ReadTx<'_>, person: &Person, row: &Row) -> Result<ScheduleView, ironclaw_state::Error> {
     let series = schedules::series(row)?;
     let next = next_time::shown(tx, row, &series)?;
     let agent = registry::name_or_id(registry::agent_by_id(tx, row.agent)?.map(|agent| agent.name), row.agent);
@@ -193,12 +199,53 @@ pub(super) fn view(tx: &ReadTx<'_>, row: &Row) -> Result<ScheduleView, ironclaw_
         reply_to: schedules::reply_to(row),
         state: row.state,
         reason: row.reason.clone(),
+        remedy: schedules::paused_by_host(row).map(|reason| remedy(tx, person, row, reason)).transpose()?,
+        last: schedules::last_settled(tx, row.id)?.map(|last| occurrence(tx, &series, &last)).transpose()?,
         next: next.map(ironclaw_ledger::rfc3339),
         next_local: next.map(|due| series.zone.local(due)),
         failing_since: row.failing_since.map(ironclaw_ledger::rfc3339),
         change: row.change,
         created_at: ironclaw_ledger::rfc3339(row.created_at),
     })
+}
+
+/// Returns the remedy for a schedule that does not run, for this person. A member is not shown other agents and their directories.
+fn remedy(tx: &ReadTx<'_>, person: &Person, row: &Row, reason: &str) -> Result<String, ironclaw_state::Error> {
+    match reason.parse::<flows::Lost>() {
+        Ok(_) if !person.role.covers(registry::Role::Admin) => {
+            Ok("an owner or admin can see who changed what its flow needs".to_owned())
+        }
+        Ok(_) | Err(_) => runs::remedy(tx, row, reason),
+    }
+}
+
+/// Returns the line of the status about schedules that fail or that the host paused.
+pub(super) async fn troubled(api: &Api) -> Result<Option<String>, Answer> {
+    let look = api.state().read(|tx| {
+        let all = schedules::all(tx)?;
+        let is_failing = |row: &&Row| row.state == schedules::State::Active && row.failing_since.is_some();
+        let failing: Vec<&str> = all.iter().filter(is_failing).map(|row| row.name.as_str()).collect();
+        let paused = |row: &Row| schedules::paused_by_host(row).map(|reason| format!("{} ({reason})", row.name));
+        let paused: Vec<String> = all.iter().filter_map(paused).collect();
+        Ok::<_, ironclaw_state::Error>(trouble(&failing, &paused))
+    });
+    look.await.map_err(Answer::from)
+}
+
+/// Returns the words about failing and paused schedules, with the first names of each.
+fn trouble(failing: &[&str], paused: &[String]) -> Option<String> {
+    let failing = match failing {
+        [] => None,
+        [one] => Some(format!("schedule {one} fails")),
+        [first, ..] => Some(format!("{} schedules fail, among them {first}", failing.len())),
+    };
+    let paused = match paused {
+        [] => None,
+        [one] => Some(format!("the host paused schedule {one}")),
+        [first, ..] => Some(format!("the host paused {} schedules, among them {first}", paused.len())),
+    };
+    let words: Vec<String> = [failing, paused].into_iter().flatten().collect();
+    (!words.is_empty()).then(|| format!("{}: `ironctl schedule list`", words.join("; ")))
 }
 
 fn shown_flows(tx: &ReadTx<'_>, row: &Row) -> Result<Vec<ScheduleFlow>, ironclaw_state::Error> {

@@ -114,9 +114,14 @@ async fn view(api: &Api, person: &Person, id: SessionId) -> Reply<Session> {
     }
 }
 
+/// The title of the session in which each run of a schedule begins anew.
+const TITLE_OF_RUNS: &str = "(schedules)";
+
 /// Returns a session with its title, if it is this person's own: the transcript is the way to the words of others.
 fn titled(tx: &ReadTx<'_>, record: &Record, by: &Person, row: store::Session) -> Result<Session, Error> {
     let title = match store::find_own(tx, by.id, row.id)? {
+        // One session has the runs of several schedules, and the words of none of them name it.
+        _ if row.origin.runs == store::ScheduleRuns::Fresh => Some(TITLE_OF_RUNS.to_owned()),
         Some(own) => items::title(tx, &own, &record.wrapping)?,
         None => None,
     };

@@ -44,6 +44,7 @@ pub async fn status(Caller { api, person, .. }: Caller) -> Reply<Status> {
         warnings.push(format!("agent {agent} runs in mode {mode}: {warning}"));
     }
     warnings.extend(schedules::waiting_for_the_clock(&api).await?);
+    warnings.extend(schedules::troubled(&api).await?);
     warnings.extend(usage::reached(&api).await?);
     warnings.extend(usage::unpriced(&api).await?);
     warnings.extend(models::broken(&api));

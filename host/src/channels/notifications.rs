@@ -51,7 +51,7 @@ pub fn line(about: About, id: &str) -> String {
         About::QuestionWaits => format!("question {id} waits for you: ironctl inbox"),
         About::QuestionReminder => format!("question {id} still waits for you: ironctl inbox"),
         About::SessionIncident => format!("session {id} is halted: ironctl session show {id}"),
-        About::ScheduleReply => format!("schedule {id} answered you: ironctl schedule show {id}"),
+        About::ScheduleReply => format!("schedule {id} answered you: ironctl inbox"),
         About::ScheduleIncident => format!("schedule {id} failed: ironctl schedule history {id}"),
         About::ScheduleRecovery => format!("schedule {id} runs again: ironctl schedule history {id}"),
         About::SchedulesPaused => "schedules are paused after a restore: ironctl schedule list".to_owned(),

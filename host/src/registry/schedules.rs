@@ -25,8 +25,8 @@ use serde_json::Value;
 use std::fmt::Display;
 
 pub use ironclaw_store::tables::schedules::{
-    Occurrence, OccurrenceState, Schedule, State, added_by_change, all, find, list_for_creator, occurrence_for_message,
-    occurrences_of,
+    Occurrence, OccurrenceState, Schedule, State, added_by_change, all, find, last_settled, list_for_creator,
+    occurrence_for_message, occurrences_of,
 };
 
 const OF_PERSON_MAX: u64 = 1000;
@@ -209,6 +209,12 @@ pub fn origin(row: &Schedule) -> Origin {
     };
     let origin = Origin::from_sender(row.channel.clone(), row.platform_id.clone(), row.thread_id.clone());
     Origin { runs, ..origin }
+}
+
+/// Returns the reason of a schedule that the host paused.
+pub fn paused_by_host(row: &Schedule) -> Option<&str> {
+    let reason = row.reason.as_deref().filter(|reason| ![PAUSED_BY_AGENT, PAUSED_BY_PERSON].contains(reason));
+    reason.filter(|_| row.state == State::Paused)
 }
 
 /// Returns whether the agent of a schedule asked for it.

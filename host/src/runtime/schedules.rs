@@ -6,6 +6,7 @@
 
 pub mod attendance;
 pub mod outcome;
+mod remedy;
 mod start;
 pub mod worker;
 
@@ -21,6 +22,7 @@ use ironclaw_store::record::Record;
 use ironclaw_store::tables::schedules::{self as table, NewOccurrence};
 use std::collections::BTreeSet;
 
+pub use remedy::remedy;
 pub use start::{Refused, refused_now};
 
 /// Occurrences of one schedule that its history keeps.
@@ -171,6 +173,26 @@ pub fn run_by_hand(
         None => None,
     };
     Ok((due, session))
+}
+
+/// Resumes a paused schedule for a person.
+///
+/// # Errors
+/// Refuses as [`schedules::resume`] does, and while no run of the schedule may start until a person acts.
+pub fn resume(
+    tx: &mut WriteTx<'_>,
+    context: &Context<'_>,
+    row: &Schedule,
+    by: schedules::By,
+) -> Result<i64, ironclaw_store::refusal::Denied> {
+    let refused = refused_now(tx, context, row)?.filter(|refused| refused.pauses && row.state == State::Paused);
+    match refused {
+        Some(Refused { reason, .. }) => {
+            let refusal = schedules::wrong_state(row, &format!("no run of it may start: {reason}"));
+            Err(refusal.hint(format!("{}, and resume it then", remedy(tx, row, reason)?)).into())
+        }
+        None => schedules::resume(tx, row, by),
+    }
 }
 
 /// Pauses every active schedule of a record that was put back to an earlier state, and marks its open occurrences as unknown.

@@ -5,6 +5,7 @@
 
 mod people;
 mod reach;
+mod schedules;
 mod unused;
 
 use crate::registry::live_settings::LiveSettings;
@@ -44,6 +45,7 @@ pub struct NewerSkill {
 pub fn findings(tx: &ReadTx<'_>, outside: &Outside<'_>) -> Result<Vec<Finding>, Error> {
     let mut all = Vec::new();
     reach::find(tx, outside, &mut all)?;
+    schedules::find(tx, &mut all)?;
     unused::find(tx, &mut all)?;
     people::find(tx, &mut all)?;
     find_secrets(tx, &mut all)?;

@@ -148,12 +148,13 @@ fn fill_later(fixture: &SkillFixture) {
     let call = ["--field", "method=POST", "--field", "url=https://post.example/notes"];
     yes(&[&["allowance", "add", "a", "http_fetch"], &call[..], &["--count", "3", "--until", "7d"]].concat());
     host.ctl(&["token", "add", "--person", "Ana", "--name", "laptop"]).ok();
+    yes(&["schedule", "add", "a", "hello", "--every", "1w", "--may", "exec"]);
     fixture.publish("weather", "1.1.0", "", "Read it again.");
     host.ctl(&["skill", "revoke", "stars@1.0.0"]).ok();
 }
 
 /// The kinds of findings that this test mends.
-const ALL: [&str; 31] = [
+const ALL: [&str; 32] = [
     "allowance_open",
     "approves_own",
     "backup_missing",
@@ -174,6 +175,7 @@ const ALL: [&str; 31] = [
     "owner_alone",
     "person_without_place",
     "push_granted",
+    "schedule_unasked",
     "secret_old",
     "secret_unused",
     "server_unused",

@@ -8,7 +8,7 @@ use crate::failure::Error;
 use crate::output::table::Columns;
 use clap::Subcommand;
 use ironclaw_contract::operator::{
-    Change, ChangeKind, DryRun, Occurrence, OccurrenceState, ScheduleFlow, ScheduleView, routes,
+    Change, ChangeKind, DryRun, Occurrence, OccurrenceState, ScheduleFlow, ScheduleState, ScheduleView, routes,
 };
 use serde_json::{Value, json};
 
@@ -170,7 +170,15 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             at.out.line(format!("{} {}{reason}", started.due, started.state))?;
             match started.state {
                 OccurrenceState::Started | OccurrenceState::Done => Ok(()),
-                state => Err(Error::failed("schedule_not_run", format!("the run was {state}{reason}"))),
+                state => {
+                    let not_run = Error::failed("schedule_not_run", format!("the run was {state}{reason}"));
+                    // The next times name the remedy. Without an answer the failure has no hint.
+                    let next = client.call(routes::NEXT_RUNS, [&id]).await;
+                    Err(match next.ok().and_then(|next| next.remedy) {
+                        Some(remedy) => not_run.hinting(remedy),
+                        None => not_run.hinting(format!("ironctl schedule history {id}")),
+                    })
+                }
             }
         }
         Action::Pause { id } => changed(at, client.call(routes::PAUSE_SCHEDULE, [&id]).await?),
@@ -298,10 +306,35 @@ fn changed(at: &At, schedule: ScheduleView) -> Result<(), Error> {
     at.out.line(format!("schedule {name} of {agent} is {state}{next} ({id})"))
 }
 
-fn list(at: &At, all: Vec<ScheduleView>) -> Result<(), Error> {
+/// Returns whether the runs of a schedule fail, or the host paused it.
+fn needs_person(schedule: &ScheduleView) -> bool {
+    let is_failing = schedule.failing_since.is_some() && schedule.state != ScheduleState::Removed;
+    is_failing || schedule.remedy.is_some()
+}
+
+/// Returns the state of a schedule in words, with the end of its last run if that is no success.
+pub fn state_in_words(schedule: &ScheduleView) -> String {
+    let reason = schedule.reason.as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+    let state = format!("{}{reason}", schedule.state);
+    let last = schedule.last.as_ref().filter(|last| last.state != OccurrenceState::Done);
+    let last = last.map(|last| {
+        let reason = last.reason.as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+        format!("{}{reason}", last.state)
+    });
+    match (needs_person(schedule), schedule.failing_since.is_some(), last) {
+        (true, true, Some(last)) => format!("! {state}, FAILING: {last}"),
+        (true, true, None) => format!("! {state}, FAILING"),
+        (true, false, _) => format!("! {state}"),
+        (false, _, Some(last)) => format!("{state}, last {last}"),
+        (false, _, None) => state,
+    }
+}
+
+fn list(at: &At, mut all: Vec<ScheduleView>) -> Result<(), Error> {
+    // Those that need a person come first.
+    all.sort_by_key(|schedule| !needs_person(schedule));
     let row = |schedule: ScheduleView| {
-        let reason = schedule.reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
-        let state = format!("{}{reason}", schedule.state);
+        let state = state_in_words(&schedule);
         let next = schedule.next_local.unwrap_or_else(|| "-".to_owned());
         let id = schedule.id.to_string();
         [schedule.name, schedule.agent, schedule.creator, schedule.recurrence, state, next, id]
@@ -312,7 +345,6 @@ fn list(at: &At, all: Vec<ScheduleView>) -> Result<(), Error> {
 }
 
 fn print(at: &At, schedule: &ScheduleView) -> Result<(), Error> {
-    let reason = schedule.reason.as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
     let failing = schedule.failing_since.as_deref().unwrap_or("-");
     let lines = [
         ("schedule", format!("{} ({})", schedule.name, schedule.id)),
@@ -323,13 +355,16 @@ fn print(at: &At, schedule: &ScheduleView) -> Result<(), Error> {
         ("context", schedule.context.to_string()),
         ("may", listed(&schedule.may)),
         ("replies to", replies(schedule)),
-        ("state", format!("{}{reason}", schedule.state)),
+        ("state", state_in_words(schedule)),
         ("next", schedule.next_local.clone().unwrap_or_else(|| "-".to_owned())),
         ("failing since", failing.to_owned()),
         ("written by", schedule.written_by.to_string()),
         ("prompt", schedule.prompt.clone()),
     ];
     lines.into_iter().try_for_each(|(name, value)| at.out.line(format!("{name}: {value}")))?;
+    if let Some(remedy) = &schedule.remedy {
+        at.out.line(format!("remedy: {remedy}"))?;
+    }
     flows(at, &schedule.flows)
 }
 
@@ -362,7 +397,10 @@ fn dry_run(at: &At, dry: &DryRun) -> Result<(), Error> {
     flows(at, &dry.flows)?;
     at.out.line(format!("replies go to: {}", dry.reply_to))?;
     match &dry.refused {
-        Some(reason) => at.out.line(format!("a run would not start now: {reason}")),
+        Some(reason) => {
+            let remedy = dry.remedy.as_deref().map(|remedy| format!("; {remedy}")).unwrap_or_default();
+            at.out.line(format!("a run would not start now: {reason}{remedy}"))
+        }
         None => Ok(()),
     }
 }

@@ -188,7 +188,11 @@ fn answer(line: &str) -> Answer {
         "GET /v1/skill-sources" => json!([sample("skill_source"), { "name": "own", "location": URL }]),
         "GET /v1/skill-keys" => month("skill_key", 2, |_, _| {}),
         "GET /v1/skills/weather" => sample("skill_package"),
-        "GET /v1/schedules" => month("schedule_view", 10, |at, schedule| schedule["agent"] = json!(AGENTS[at % 5])),
+        "GET /v1/schedules" => {
+            let mut all = month("schedule_view", 10, |at, schedule| schedule["agent"] = json!(AGENTS[at % 5]));
+            (all[6], all[8]) = (sample("schedule_view.failing"), sample("schedule_view.paused"));
+            all
+        }
         "GET /v1/schedules/sch_01kagq8t000000000000000001/occurrences" => month("occurrence", 30, |_, _| {}),
         "GET /v1/dead" => month("dead_letter", 5, |_, letter| {
             letter["recipient"] = json!("ana-maria@chat.example.org");

@@ -17,6 +17,9 @@ impl Finding {
             | Self::HostWide { .. }
             | Self::LocalNetworkReached { .. }
             | Self::CeilingMissing { .. }
+            | Self::ScheduleFailing { .. }
+            | Self::SchedulePaused { .. }
+            | Self::ScheduleUnasked { .. }
             | Self::SecretOld { .. }
             | Self::OwnerAlone { .. }
             | Self::ApprovesOwn { .. }
@@ -28,6 +31,7 @@ impl Finding {
             | Self::CommandsEnabled { .. }
             | Self::DestinationHeld { .. }
             | Self::AllowanceOpen { .. }
+            | Self::ScheduleSends { .. }
             | Self::SkillOutdated { .. }
             | Self::SecretUnused { .. }
             | Self::ToolsUnused { .. }
@@ -58,6 +62,10 @@ impl Finding {
             | Self::DestinationHeld { .. } => FindingArea::Agents,
             Self::CeilingMissing { .. } => FindingArea::Ceilings,
             Self::AllowanceOpen { .. } => FindingArea::Allowances,
+            Self::ScheduleFailing { .. }
+            | Self::SchedulePaused { .. }
+            | Self::ScheduleUnasked { .. }
+            | Self::ScheduleSends { .. } => FindingArea::Schedules,
             Self::SkillUntrusted { .. } | Self::SkillOutdated { .. } => FindingArea::Skills,
             Self::SecretOld { .. } | Self::SecretUnused { .. } | Self::SecretUsed { .. } => FindingArea::Secrets,
             Self::ToolsUnused { .. }
@@ -98,6 +106,10 @@ impl Finding {
             | Self::LocalNetworkReached { agent: Some(agent), .. } => format!("agent {agent}"),
             Self::LocalNetworkReached { agent: None, host, .. } => format!("MCP server {host}"),
             Self::AllowanceOpen { allowance, .. } => format!("allowance {allowance}"),
+            Self::ScheduleFailing { name, .. }
+            | Self::SchedulePaused { name, .. }
+            | Self::ScheduleUnasked { name, .. }
+            | Self::ScheduleSends { name, .. } => format!("schedule {name}"),
             Self::SecretOld { secret, .. } | Self::SecretUnused { secret } | Self::SecretUsed { secret, .. } => {
                 format!("secret {secret}")
             }

@@ -48,6 +48,16 @@ impl Finding {
                 words(&["agent", "set", agent, "--tokens-per-day", TOKENS_PER_DAY_PROPOSED])
             }
             Self::AllowanceOpen { allowance, .. } => words(&["allowance", "remove", &allowance.to_string()]),
+            // The history says why; a run that is done ends the series.
+            Self::ScheduleFailing { schedule, .. } => {
+                let schedule = schedule.to_string();
+                let history = words(&["schedule", "history", &schedule]);
+                history.into_iter().chain(words(&["schedule", "run", &schedule])).collect()
+            }
+            Self::SchedulePaused { schedule, .. } => words(&["schedule", "resume", &schedule.to_string()]),
+            Self::ScheduleUnasked { schedule, .. } | Self::ScheduleSends { schedule, .. } => {
+                words(&["schedule", "pause", &schedule.to_string()])
+            }
             Self::SkillUntrusted { agent, skill, .. } | Self::SkillUnused { agent, skill } => {
                 words(&["skill", "remove", skill, "--agent", agent])
             }

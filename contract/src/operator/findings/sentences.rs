@@ -7,7 +7,11 @@ use crate::seam::change::Sharing;
 impl Finding {
     /// Returns one sentence about the object. A test has a sample of each finding, so that none is without one.
     pub fn sentence(&self) -> String {
-        self.about_reach().or_else(|| self.about_rights()).or_else(|| self.about_home()).unwrap_or_default()
+        self.about_reach()
+            .or_else(|| self.about_schedule())
+            .or_else(|| self.about_rights())
+            .or_else(|| self.about_home())
+            .unwrap_or_default()
     }
 
     /// Returns the sentence of a finding about what an agent reaches.
@@ -49,6 +53,27 @@ impl Finding {
             },
             Self::SkillOutdated { skill, version, newest, .. } => {
                 format!("its skill {skill} has version {version}, and the sources have {newest}")
+            }
+            _ => return None,
+        })
+    }
+
+    /// Returns the sentence of a finding about a schedule.
+    fn about_schedule(&self) -> Option<String> {
+        Some(match self {
+            Self::ScheduleFailing { agent, since, .. } => {
+                let day = since.get(..10).unwrap_or(since);
+                format!("its runs with agent {agent} fail since {day}")
+            }
+            Self::SchedulePaused { agent, reason, remedy, .. } => {
+                format!("the host paused it for agent {agent} ({reason}): {remedy}")
+            }
+            Self::ScheduleUnasked { agent, may, .. } => {
+                format!("a run of agent {agent} uses without a question: {}", may.join(", "))
+            }
+            Self::ScheduleSends { agent, to, recipient, from, .. } => {
+                let text = if from.is_empty() { "no directory".to_owned() } else { from.join(", ") };
+                format!("a run of agent {agent} sends to {to} ({recipient}) without a question, with text of {text}")
             }
             _ => return None,
         })

@@ -34,9 +34,11 @@ pub(super) fn shapes() -> Vec<Shape> {
         reply_to: "desk:7".to_owned(),
         state: ScheduleState::Active,
         reason: None,
+        remedy: None,
         next: Some(due.clone()),
         next_local: Some(local.clone()),
         failing_since: None,
+        last: None,
         change: id::<ChangeId>("chg", 1),
         created_at: "2026-11-17T08:00:00.000Z".to_owned(),
     };
@@ -58,6 +60,25 @@ pub(super) fn shapes() -> Vec<Shape> {
         count: 17,
         ..occurrence.clone()
     };
+    let paused = ScheduleView {
+        state: ScheduleState::Paused,
+        reason: Some("flow_writable".to_owned()),
+        remedy: Some("agent b may write to /srv/notes: `ironctl agent revoke-dir b /srv/notes`".to_owned()),
+        next: None,
+        next_local: None,
+        last: Some(skipped.clone()),
+        ..shown.clone()
+    };
+    let failing = ScheduleView {
+        failing_since: Some(due.clone()),
+        last: Some(Occurrence {
+            state: OccurrenceState::Failed,
+            reason: Some("call_refused".to_owned()),
+            receipt: None,
+            ..occurrence.clone()
+        }),
+        ..shown.clone()
+    };
     let dry = DryRun {
         id: schedule,
         next: vec![NextRun { due: due.clone(), local }],
@@ -65,10 +86,13 @@ pub(super) fn shapes() -> Vec<Shape> {
         flows: vec![flow.clone()],
         reply_to: "desk:7".to_owned(),
         refused: None,
+        remedy: None,
     };
     let of = OccurrenceOf { schedule, due, state: OccurrenceState::Failed, reason: Some("delivery".to_owned()) };
     vec![
         shape("operator.schedule_view", shown),
+        shape("operator.schedule_view.paused", paused),
+        shape("operator.schedule_view.failing", failing),
         shape("operator.schedule_flow", flow),
         shape("operator.occurrence", occurrence),
         shape("operator.occurrence.skipped", skipped),

@@ -8,6 +8,7 @@ mod check;
 mod flows;
 mod page;
 mod rights;
+mod words;
 
 pub(in crate::gateway) use rights::check as check_rights;
 pub use rights::lost;
@@ -19,6 +20,12 @@ use ironclaw_contract::seam::change::Schedule;
 use ironclaw_store::refusal::Refusal;
 
 pub(super) const PROPERTIES: Properties = Properties { scope: Scope::Agent, restarts_sessions: false };
+
+/// The tools that the prompt names and the agent does not have, among the facts.
+const LACKING: &str = "lacking";
+
+/// The classes that the prompt asks for in words that no scope needs, among the facts.
+const BESIDE: &str = "beside";
 
 /// Returns the recurrence of a payload with its kind and text; `None` if the payload has none.
 fn recurrence_text(schedule: &Schedule) -> Option<(Kind, &str)> {

@@ -44,17 +44,17 @@ impl Over {
         let (what, setting) = match self {
             Self::Bytes => (
                 format!("holds more than {} bytes", config.workspace_bytes),
-                ", or raises quota.workspace_bytes in config.toml with `ironctl config reload`",
+                "; an operator can raise quota.workspace_bytes in config.toml, with `ironctl config reload`",
             ),
             Self::Files => (
                 format!("holds more than {} files", config.workspace_files),
-                ", or raises quota.workspace_files in config.toml with `ironctl config reload`",
+                "; an operator can raise quota.workspace_files in config.toml, with `ironctl config reload`",
             ),
             Self::Unreadable => ("has a directory that the host cannot read".to_owned(), ""),
         };
         format!(
-            "I stopped: my workspace {what}. An operator of this host removes files from the workspace of {session}{setting}; then write \
-             again. What was done so far stays done."
+            "I stopped: my workspace {what}. `ironctl file list {session}` shows its files, and `ironctl file remove {session} PATH` \
+             removes one{setting}; then write again. What was done so far stays done."
         )
     }
 }

@@ -10,7 +10,7 @@ use crate::registry::mounts::{self, Mount};
 use crate::registry::tools::SEND_MESSAGE;
 use crate::registry::{agents, mcp};
 use ironclaw_contract::ids::{AgentId, PersonId};
-use ironclaw_contract::seam::change::{Flow, FlowSource};
+use ironclaw_contract::seam::change::{Flow, FlowSource, Mount as DescribedMount};
 use ironclaw_state::{Error, ReadTx};
 use std::path::{Component, Path, PathBuf};
 
@@ -28,32 +28,64 @@ ironclaw_contract::words! {
     }
 }
 
-/// Returns the first part of a flow that does not hold for the schedule of this person with this agent.
-pub fn lost(tx: &ReadTx<'_>, agent: AgentId, creator: PersonId, flow: &Flow) -> Result<Option<Lost>, Error> {
-    let Some(to) = destinations::find(tx, agent, &flow.to)? else { return Ok(Some(Lost::Destination)) };
-    if to.state != State::Active || to.to_agent.is_some() || flow.tool.as_deref() != Some(SEND_MESSAGE) {
-        return Ok(Some(Lost::Destination));
-    }
-    let is_same = flow.recipient.as_deref() == Some(to.recipient().as_str()) && flow.thread == thread(&to);
-    if !is_same || to.person != Some(creator) {
-        return Ok(Some(Lost::Address));
-    }
-    let held = mounts::list_for_agent(tx, agent)?;
-    for FlowSource { directory, source } in &flow.from {
-        let is_same = |mount: &&Mount| mount.target == *directory && mount.source.to_str() == source.as_deref();
-        let Some(mount) = held.iter().find(is_same) else { return Ok(Some(Lost::Directory)) };
-        if !mount.read_only || writes_into(tx, &mount.source)? {
-            return Ok(Some(Lost::Writable));
+/// A flow that covers no call now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Broken<'a> {
+    pub flow: &'a Flow,
+    pub lost: Lost,
+    /// The directory on this machine that is concerned.
+    pub source: Option<&'a str>,
+    /// The one who may write to it.
+    pub writer: Option<Writer>,
+}
+
+/// The one who may write to a directory of a flow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Writer {
+    /// An agent by name, to this directory on the machine.
+    Agent(String, String),
+    /// An MCP server.
+    Server(String),
+}
+
+/// Returns the first flow of a schedule that does not hold, with its concerned directory.
+pub fn first_broken<'a>(tx: &ReadTx<'_>, row: &'a Schedule) -> Result<Option<Broken<'a>>, Error> {
+    for flow in &row.flows {
+        if let Some(broken) = broken(tx, row.agent, row.creator, flow)? {
+            return Ok(Some(broken));
         }
     }
     Ok(None)
 }
 
+/// Returns the first part of a flow that does not hold for the schedule of this person with this agent.
+pub fn lost(tx: &ReadTx<'_>, agent: AgentId, creator: PersonId, flow: &Flow) -> Result<Option<Lost>, Error> {
+    Ok(broken(tx, agent, creator, flow)?.map(|broken| broken.lost))
+}
+
 /// Returns the first part of the flows of a schedule that does not hold.
 pub fn lost_of(tx: &ReadTx<'_>, row: &Schedule) -> Result<Option<Lost>, Error> {
-    for flow in &row.flows {
-        if let Some(lost) = lost(tx, row.agent, row.creator, flow)? {
-            return Ok(Some(lost));
+    Ok(first_broken(tx, row)?.map(|broken| broken.lost))
+}
+
+fn broken<'a>(tx: &ReadTx<'_>, agent: AgentId, creator: PersonId, flow: &'a Flow) -> Result<Option<Broken<'a>>, Error> {
+    let without_one = |lost| Ok(Some(Broken { flow, lost, source: None, writer: None }));
+    let Some(to) = destinations::find(tx, agent, &flow.to)? else { return without_one(Lost::Destination) };
+    if to.state != State::Active || to.to_agent.is_some() || flow.tool.as_deref() != Some(SEND_MESSAGE) {
+        return without_one(Lost::Destination);
+    }
+    let is_same = flow.recipient.as_deref() == Some(to.recipient().as_str()) && flow.thread == thread(&to);
+    if !is_same || to.person != Some(creator) {
+        return without_one(Lost::Address);
+    }
+    let held = mounts::list_for_agent(tx, agent)?;
+    for FlowSource { directory, source } in &flow.from {
+        let of_directory = |lost, writer| Broken { flow, lost, source: source.as_deref(), writer };
+        let is_same = |mount: &&Mount| mount.target == *directory && mount.source.to_str() == source.as_deref();
+        let Some(mount) = held.iter().find(is_same) else { return Ok(Some(of_directory(Lost::Directory, None))) };
+        let writer = writer_into(tx, &mount.source)?;
+        if !mount.read_only || writer.is_some() {
+            return Ok(Some(of_directory(Lost::Writable, writer)));
         }
     }
     Ok(None)
@@ -80,17 +112,19 @@ pub fn granted<'a>(path: &str, held: &'a [Mount]) -> Option<&'a Mount> {
     held.iter().find(|mount| mount.target.strip_prefix('/').is_some_and(|target| name == target))
 }
 
-/// Returns whether an agent or an MCP server may write to this directory, to a part of it, or to one that it is a part of.
-fn writes_into(tx: &ReadTx<'_>, directory: &Path) -> Result<bool, Error> {
+/// Returns an agent or an MCP server that may write to this directory, to a part of it, or to one that it is a part of.
+fn writer_into(tx: &ReadTx<'_>, directory: &Path) -> Result<Option<Writer>, Error> {
     for agent in agents(tx)? {
         let mut held = mounts::list_for_agent(tx, agent.id)?.into_iter();
-        if held.any(|mount| !mount.read_only && overlaps(&mount.source, directory)) {
-            return Ok(true);
+        if let Some(mount) = held.find(|mount| !mount.read_only && overlaps(&mount.source, directory)) {
+            return Ok(Some(Writer::Agent(agent.name, mount.source.display().to_string())));
         }
     }
+    let writes =
+        |mount: &DescribedMount| mount.read_only != Some(true) && overlaps(&PathBuf::from(&mount.source), directory);
     let servers = mcp::servers(tx)?;
-    let mut held = servers.iter().flat_map(|server| &server.described.mounts);
-    Ok(held.any(|mount| mount.read_only != Some(true) && overlaps(&PathBuf::from(&mount.source), directory)))
+    let writing = servers.into_iter().find(|server| server.described.mounts.iter().any(writes));
+    Ok(writing.map(|server| Writer::Server(server.described.name)))
 }
 
 /// Returns whether one of two directories contains the other.

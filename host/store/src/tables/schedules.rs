@@ -362,6 +362,12 @@ pub fn occurrences_of(tx: &ReadTx<'_>, id: ScheduleId, most: usize) -> Result<Ve
     tx.list(sql, params![id, most as i64], Occurrence::read)
 }
 
+/// Returns the newest occurrence of a schedule that has ended.
+pub fn last_settled(tx: &ReadTx<'_>, id: ScheduleId) -> Result<Option<Occurrence>, Error> {
+    let sql = "SELECT * FROM occurrences WHERE schedule_id = ?1 AND settled_at IS NOT NULL ORDER BY due DESC LIMIT 1";
+    tx.find(sql, [id], Occurrence::read)
+}
+
 /// Returns the occurrence that sent a message.
 pub fn occurrence_for_message(tx: &ReadTx<'_>, message: MessageId) -> Result<Option<Occurrence>, Error> {
     tx.find("SELECT * FROM occurrences WHERE message_id = ?1", [message], Occurrence::read)

@@ -1,8 +1,10 @@
 //! Tests of replies that do not arrive: a run is done only with its receipt, and a failing series is one incident.
 
 use super::{add, history, newest, show};
+use crate::support::client::Raw;
 use crate::support::hooks::{Hook, Receiver, Response, host_with_shop, new_host};
 use crate::support::host_fixture::{Build, TestHost, wait_for};
+use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
@@ -55,7 +57,12 @@ fn failing_series_makes_one_incident_and_one_recovery() {
             history(&host, &id).iter().filter(|found| found["reason"] == "delivery").count() == count
         });
     }
-    assert!(show(&host, &id)["failing_since"].is_string());
+    let failing = show(&host, &id);
+    assert!(failing["failing_since"].is_string());
+    assert_eq!((&failing["last"]["state"], &failing["last"]["reason"]), (&json!("failed"), &json!("delivery")));
+    assert!(host.ctl(&["status"]).ok().stdout.contains("fails"), "the status names it");
+    let findings = || Raw::of(&host).get("/v1/config/audit").1.to_string().matches("schedule_failing").count();
+    assert_eq!(findings(), 1);
     assert_eq!((told(&host, "schedule_incident"), told(&host, "schedule_recovery")), (1, 0));
     status.store(200, Ordering::SeqCst);
     for _ in 0..2 {
@@ -63,6 +70,7 @@ fn failing_series_makes_one_incident_and_one_recovery() {
         newest(&host, &id, "done");
     }
     assert!(show(&host, &id)["failing_since"].is_null());
+    assert_eq!(findings(), 0);
     assert_eq!((told(&host, "schedule_incident"), told(&host, "schedule_recovery")), (1, 1));
 }
 

@@ -252,6 +252,18 @@ fn prompt_is_compared_with_its_list_and_its_words_are_typed() {
     };
     let bare = page("Read /notes and send them to Bob with git_push.", json!({}));
     assert!(bare.contains("--send-to") && bare.contains("\"git_push\""), "{bare}");
+    let warned = |prompt: &str| page(prompt, json!({})).contains("MAY NOT make them");
+    for (prompt, warns) in [
+        ("List the papers in /notes, and send the list to me.", true),
+        ("Send me a summary of /notes", true),
+        ("Tell me what changed in /notes", false),
+        ("Remind me to water the tulips", false),
+        ("Run the tests and tell me what fails", false),
+    ] {
+        assert_eq!(warned(prompt), warns, "{prompt}");
+    }
+    host.ctl(&["agent", "set", "a", "--add-tool", "run_command", "--yes"]).ok();
+    assert!(warned("Run the tests and tell me what fails"), "the agent runs commands");
     let flow = json!({ "flows": [{ "to": "me", "from": [{ "directory": "/notes" }] }] });
     let sends = page("Read /notes and send them to me.", flow);
     assert!(sends.contains("\"shop:ann\"") && !sends.contains("--send-to"), "{sends}");
@@ -292,7 +304,10 @@ fn flow_that_changed_pauses_its_schedule() {
             Box::new(|| move_to("ann")),
         ),
     ];
-    for (count, (reason, change, restore)) in (1..).zip(&changes) {
+    let raw = Raw::of(host);
+    let remedies =
+        ["agent grant-dir a", "agent grant-dir a", "agent revoke-dir b", "--send-to me", "destination list a"];
+    for (count, ((reason, change, restore), remedy)) in (1..).zip(changes.iter().zip(remedies)) {
         change();
         assert_eq!(show(host, &id)["flows"][0]["lost"], *reason);
         assert_eq!(host.ctl(&["schedule", "run", &id]).code, 1, "{reason}");
@@ -300,6 +315,17 @@ fn flow_that_changed_pauses_its_schedule() {
         let paused = show(host, &id);
         assert_eq!((&paused["state"], &paused["reason"]), (&json!("paused"), &json!(reason)));
         assert_eq!(job.incidents(), count, "{reason}");
+        // It does not look healthy, and no command says that it is.
+        assert_eq!(host.ctl(&["schedule", "resume", &id]).code, 1, "{reason}");
+        assert_eq!(show(host, &id)["state"], "paused", "{reason}");
+        assert!(host.ctl(&["status"]).ok().stdout.contains(reason), "{reason}");
+        let audit = raw.get("/v1/config/audit").1["findings"].clone();
+        let found = audit.as_array().and_then(|all| all.iter().find(|one| one["finding"] == "schedule_paused"));
+        let found = found.unwrap_or_else(|| panic!("{reason}: {audit}"));
+        assert_eq!((&found["reason"], &found["remedy"]), (&json!(reason), &paused["remedy"]));
+        assert!(paused["remedy"].as_str().is_some_and(|words| words.contains(remedy)), "{reason}: {paused}");
+        let next = raw.get(&format!("/v1/schedules/{id}/next")).1;
+        assert_eq!((&next["refused"], &next["remedy"]), (&json!(reason), &paused["remedy"]));
         restore();
         host.ctl(&["schedule", "resume", &id]).ok();
     }

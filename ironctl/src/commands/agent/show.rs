@@ -4,6 +4,7 @@
 
 use super::connection;
 use crate::clock;
+use crate::commands::schedule::state_in_words;
 use crate::commands::usage;
 use crate::failure::Error;
 use crate::output::Output;
@@ -133,7 +134,8 @@ fn skill(InstalledSkill { name, version, state, pinned, .. }: &InstalledSkill) -
 }
 
 fn schedule(found: &ScheduleView) -> String {
-    let ScheduleView { id, name, recurrence, may, flows, reply_to, state, .. } = found;
+    let ScheduleView { id, name, recurrence, may, flows, reply_to, .. } = found;
+    let state = state_in_words(found);
     let may = if may.is_empty() { "read".to_owned() } else { format!("read {}", may.join(" ")) };
     let from = |from: &[String]| if from.is_empty() { "no directory".to_owned() } else { from.join(" ") };
     let sends: String =

@@ -136,6 +136,7 @@ mod tests {
         let (skill, secret, person) = (|| "notes".to_owned(), || "openai".to_owned(), || "Ana Tulip".to_owned());
         let token = "tok_0123456789abcdef".parse::<ironclaw_contract::operator::TokenId>().expect("an id");
         let used_by = || vec!["model openai".to_owned()];
+        let schedule = || "sch_01j9zq4w0v2m6n8p0r2t4v6x8z".parse().expect("an id");
         vec![
             Finding::ModeLowered { agent: agent(), mode: GuardMode::DangerousOff },
             Finding::StrangersHeard { agent: agent(), channel: "desk".to_owned(), sharing: Sharing::Shared },
@@ -160,6 +161,33 @@ mod tests {
                 person: person(),
                 tool: "http_fetch".to_owned(),
                 uses_left: 4,
+            },
+            Finding::ScheduleFailing {
+                schedule: schedule(),
+                name: "monday".to_owned(),
+                agent: agent(),
+                since: "2026-11-28T07:00:00.000Z".to_owned(),
+            },
+            Finding::SchedulePaused {
+                schedule: schedule(),
+                name: "monday".to_owned(),
+                agent: agent(),
+                reason: "flow_writable".to_owned(),
+                remedy: "agent b may write to /srv/notes: `ironctl agent revoke-dir b /srv/notes`".to_owned(),
+            },
+            Finding::ScheduleUnasked {
+                schedule: schedule(),
+                name: "nightly".to_owned(),
+                agent: agent(),
+                may: vec!["exec".to_owned()],
+            },
+            Finding::ScheduleSends {
+                schedule: schedule(),
+                name: "monday".to_owned(),
+                agent: agent(),
+                to: "me".to_owned(),
+                recipient: "desk:7".to_owned(),
+                from: vec!["/notes".to_owned()],
             },
             Finding::SkillUntrusted { agent: agent(), skill: skill(), state: SkillTrust::Revoked },
             Finding::SkillOutdated {

@@ -2,8 +2,9 @@
 //!
 //! Finds words only and decides nothing: the page warns, and a person reads the prompt. See [`ironclaw_judge::scope`].
 
-use crate::registry::tools::{self, SEND_FILE, SEND_MESSAGE};
-use crate::registry::{Agent, mcp};
+use super::words;
+use crate::registry::tools::{self, RUN_COMMAND, SEND_FILE, SEND_MESSAGE};
+use crate::registry::{Agent, destinations, mcp};
 use ironclaw_contract::seam::change::{Schedule, WrittenBy};
 use ironclaw_judge::spans::Span;
 use ironclaw_judge::{Class, Classes, manifest, scope};
@@ -18,17 +19,32 @@ const OF_SERVER: &str = "__";
 pub(super) fn lacking(tx: &ReadTx<'_>, agent: &Agent, prompt: &str) -> Result<BTreeSet<String>, ironclaw_state::Error> {
     let catalogue = mcp::catalogue(tx, agent)?;
     let is_tool = |word: &&str| tools::find(word).is_some() || word.contains(OF_SERVER);
-    let named = words(prompt).filter(is_tool).chain(classes(prompt).has(Class::Send).then_some(SEND_MESSAGE));
+    let named = tool_words(prompt).filter(is_tool).chain(classes(prompt).has(Class::Send).then_some(SEND_MESSAGE));
     Ok(named.filter(|tool| catalogue.missing(tool).is_some()).map(str::to_owned).collect())
 }
 
-/// Returns the classes that the prompt of a schedule asks for and that its runs may not use.
-pub(super) fn beyond(schedule: &Schedule) -> Classes {
+/// Returns the classes that the prompt of a schedule asks for in words that need no scope in a chat: programs, if the agent runs some,
+/// and a text for the creator or for a destination of the agent.
+pub(super) fn beside(tx: &ReadTx<'_>, agent: &Agent, schedule: &Schedule) -> Result<Classes, ironclaw_state::Error> {
+    let prompt = schedule.prompt.as_deref().unwrap_or_default();
+    let held = destinations::list_for_agent(tx, agent.id)?;
+    let is_meant = |held: &destinations::Destination| {
+        let is_own = held.person.is_some() && held.person == schedule.creator;
+        is_own && words::sends_to_author(prompt) || words::sends_to_name(prompt, &held.name)
+    };
+    let sends = held.iter().any(is_meant).then_some(Class::Send);
+    let has_commands = agent.enabled_tools.iter().any(|tool| tool == RUN_COMMAND);
+    let runs = (has_commands && words::runs_programs(prompt)).then_some(Class::Exec);
+    Ok(sends.into_iter().chain(runs).collect())
+}
+
+/// Returns the classes that the prompt of a schedule asks for and that its runs may not use, with those of [`beside`].
+pub(super) fn beyond(schedule: &Schedule, beside: Classes) -> Classes {
     let prompt = schedule.prompt.as_deref().unwrap_or_default();
     let may = schedule.may.as_deref().unwrap_or_default();
     let has = |class: Class| may.iter().any(|entry| entry == class.name() || classes_of_tool(entry).has(class));
-    let named = words(prompt).map(classes_of_tool).fold(Classes::NONE, Classes::or);
-    let asked = classes(prompt).or(named);
+    let named = tool_words(prompt).map(classes_of_tool).fold(Classes::NONE, Classes::or);
+    let asked = classes(prompt).or(named).or(beside);
     // A reply to another conversation, and a flow, send as well.
     let sends = schedule.flows.as_ref().is_some_and(|flows| !flows.is_empty())
         || schedule.reply_to.as_ref().is_some_and(|reply_to| reply_to.channel != crate::registry::LOOPBACK);
@@ -41,7 +57,15 @@ pub(super) fn beyond(schedule: &Schedule) -> Classes {
 /// Returns the classes that typed text asks for. A prompt that a model wrote is compared in the same way.
 fn classes(prompt: &str) -> Classes {
     let spans = [Span { text: prompt, typed: true }];
-    scope::scope(&spans).map_or(Classes::NONE, |found| found.classes)
+    let Ok(found) = scope::scope(&spans) else { return Classes::NONE };
+    if found.evidence.len() == scope::EVIDENCE_MAX {
+        return found.classes;
+    }
+    let is_work = |evidence: &&scope::Evidence| {
+        let words = prompt.get(evidence.bytes.clone()).unwrap_or_default();
+        evidence.class != Class::Write || !words::is_reminder(words)
+    };
+    found.evidence.iter().filter(is_work).map(|evidence| evidence.class).collect()
 }
 
 fn classes_of_tool(name: &str) -> Classes {
@@ -49,7 +73,7 @@ fn classes_of_tool(name: &str) -> Classes {
     manifest::built_in(name).map_or(Classes::NONE, |manifest| manifest.classes())
 }
 
-fn words(prompt: &str) -> impl Iterator<Item = &str> {
+fn tool_words(prompt: &str) -> impl Iterator<Item = &str> {
     let is_in_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
     prompt.split(move |letter: char| !is_in_name(letter)).filter(|word| word.contains('_'))
 }
@@ -87,13 +111,19 @@ mod tests {
             ("Count the files with run_command.", &[], exec),
             ("Count the files with run_command.", &["run_command"], none),
             ("Count the files.", &[], none),
+            ("Remind me to water the plants.", &[], none),
+            ("Erinnere mich an die Blumen.", &[], none),
+            ("Remind me to water the plants, and delete the file old.md.", &[], Classes::new(&[Class::Write])),
         ] {
-            assert_eq!(beyond(&schedule(prompt, may)), beyond_list, "{prompt} {may:?}");
+            assert_eq!(beyond(&schedule(prompt, may), none), beyond_list, "{prompt} {may:?}");
+        }
+        for (may, beyond_list) in [(&[][..], send.or(exec)), (&["send"], exec), (&["run_command"], send)] {
+            assert_eq!(beyond(&schedule("Count the files.", may), send.or(exec)), beyond_list, "{may:?}");
         }
         let asks = schedule("Send the notes to Ana.", &[]);
         let flow = Flow { to: "me".to_owned(), ..Flow::default() };
-        assert_eq!(beyond(&Schedule { flows: Some(vec![flow]), ..asks.clone() }), none);
+        assert_eq!(beyond(&Schedule { flows: Some(vec![flow]), ..asks.clone() }, none), none);
         let reply_to = ReplyTo { channel: "desk".to_owned(), address: "7".to_owned(), thread: None };
-        assert_eq!(beyond(&Schedule { reply_to: Some(reply_to), ..asks }), none);
+        assert_eq!(beyond(&Schedule { reply_to: Some(reply_to), ..asks }, none), none);
     }
 }

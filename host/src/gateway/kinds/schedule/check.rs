@@ -1,7 +1,7 @@
 //! Checks a schedule and writes it in full: zone, times, list, conversation, creator.
 
 use super::super::kind::{Check, CheckContext, incomplete};
-use super::{asked, flows, from, malformed, recurrence_text, rights};
+use super::{BESIDE, LACKING, asked, flows, from, malformed, recurrence_text, rights};
 use crate::gateway::Requester;
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::schedules::names;
@@ -11,6 +11,7 @@ use ironclaw_calendar::{Kind, Recurrence, Series, Zone};
 use ironclaw_contract::ids::{PersonId, ScheduleId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{CatchUp, Change, ReplyTo, RunContext, Schedule, WrittenBy};
+use ironclaw_judge::Class;
 use ironclaw_state::ReadTx;
 use ironclaw_store::refusal::{Denied, Refusal};
 use serde_json::{Value, json};
@@ -96,7 +97,11 @@ impl Check for Schedule {
         let Some(agent) = agent else { return Ok(facts) };
         let lacking = asked::lacking(tx, agent, self.prompt.as_deref().unwrap_or_default())?;
         if !lacking.is_empty() {
-            facts["lacking"] = json!(lacking);
+            facts[LACKING] = json!(lacking);
+        }
+        let beside = asked::beside(tx, agent, self)?;
+        if !beside.is_empty() {
+            facts[BESIDE] = json!(beside.iter().map(Class::name).collect::<Vec<_>>());
         }
         Ok(facts)
     }

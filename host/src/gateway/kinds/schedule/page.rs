@@ -1,7 +1,7 @@
 //! The sentences of a schedule on the review page.
 
 use super::super::kind::Page;
-use super::{asked, series};
+use super::{BESIDE, LACKING, asked, series};
 use crate::gateway::review_page::effects::Effects;
 use ironclaw_contract::seam::change::{CatchUp, Flow, FlowSource, RunContext, Schedule, WrittenBy};
 use ironclaw_judge::Class;
@@ -35,16 +35,16 @@ impl Page for Schedule {
     }
 
     fn explained<'f>(&self, facts: &'f Value) -> Cow<'f, Value> {
-        let mut names = facts.clone();
-        match names.as_object_mut().and_then(|names| names.remove(LACKING)) {
-            Some(_) => Cow::Owned(names),
-            None => Cow::Borrowed(facts),
+        if [LACKING, BESIDE].iter().all(|fact| facts.get(fact).is_none()) {
+            return Cow::Borrowed(facts);
         }
+        let mut names = facts.clone();
+        if let Some(names) = names.as_object_mut() {
+            names.retain(|fact, _| ![LACKING, BESIDE].contains(&fact.as_str()));
+        }
+        Cow::Owned(names)
     }
 }
-
-/// The tools that the prompt names and the agent does not have, among the facts.
-const LACKING: &str = "lacking";
 
 /// Writes the first times, counted from the time of the request.
 fn put_times(schedule: &Schedule, page: &mut Effects<'_>) {
@@ -91,7 +91,9 @@ fn put_flows(schedule: &Schedule, page: &mut Effects<'_>) {
 
 /// Warns if the prompt asks for more than a run may do, and proposes the options for it.
 fn put_asked(schedule: &Schedule, page: &mut Effects<'_>) {
-    for class in asked::beyond(schedule).iter() {
+    let beside =
+        Effects::texts(&page.facts[BESIDE]).into_iter().filter_map(|class| class.parse::<Class>().ok()).collect();
+    for class in asked::beyond(schedule, beside).iter() {
         let options = match class {
             Class::Send if asked::is_typed(schedule) => {
                 "add --send-to DESTINATION --from DIRECTORY, --reply-to CHANNEL:ADDRESS for its answer, or --may send"
