@@ -2,6 +2,7 @@
 //!
 //! Never prints a character that could control a terminal or reorder the text. See [`crate::commands`] for the callers.
 
+pub mod flow;
 pub mod table;
 
 use crate::failure::Error;
@@ -43,12 +44,27 @@ impl Output {
         self.json
     }
 
-    /// Prints a line for people to stdout, with unsafe characters escaped.
+    /// Prints a line for people to stdout, wrapped between words on a terminal, with unsafe characters escaped. A command to copy stays
+    /// on one line.
     pub fn line(self, text: impl AsRef<str>) -> Result<(), Error> {
         if self.json {
             return Ok(());
         }
-        write_out(&format!("{}\n", self.shown(text.as_ref())))
+        write_out(&format!("{}\n", fitted(&self.shown(text.as_ref()), self.width())))
+    }
+
+    /// Prints a line as [`Output::line`] does, behind a mark of the host. The text may have no marks of its own.
+    pub fn marked_line(self, mark: &str, text: &str) -> Result<(), Error> {
+        if self.json {
+            return Ok(());
+        }
+        let line = format!("{} {}", safe(mark), self.shown(text));
+        write_out(&format!("{}\n", fitted(&line, self.width())))
+    }
+
+    /// Returns the width of the terminal at stdout; `None` for anything else.
+    pub fn width(self) -> Option<usize> {
+        self.columns().filter(|columns| *columns > 0)
     }
 
     /// Refuses a text with unsafe characters, and a text with lines that are wider than the terminal.
@@ -97,6 +113,11 @@ impl Output {
         write_out(&self.shown(text))
     }
 
+    /// Prints a part with safe characters only to stdout.
+    fn safe_part(self, text: &str) -> Result<(), Error> {
+        if self.json { Ok(()) } else { write_out(text) }
+    }
+
     /// Prints a part of a line in the words of the host, which may have marks, to stdout; escapes unsafe characters.
     pub fn marked(self, text: &str) -> Result<(), Error> {
         if self.json {
@@ -110,16 +131,7 @@ impl Output {
         if self.json {
             return Ok(());
         }
-        let mut stderr = io::stderr().lock();
-        let text = self.shown(text.as_ref());
-        let columns = terminal_size::terminal_size_of(io::stderr()).map(|(columns, _)| usize::from(columns.0));
-        match columns.filter(|columns| *columns > 0) {
-            Some(columns) => {
-                let mut lines = table::wrapped_sentences(&text, columns).into_iter();
-                lines.try_for_each(|line| writeln!(stderr, "{line}"))?;
-            }
-            None => writeln!(stderr, "{text}")?,
-        }
+        writeln!(io::stderr().lock(), "{}", fitted(&self.shown(text.as_ref()), stderr_width()))?;
         Ok(())
     }
 
@@ -172,17 +184,6 @@ impl Output {
         self.table(columns, all.into_iter().map(row))
     }
 
-    /// Prints a sentence for people to stdout, wrapped between words on a terminal. A command to copy stays on one line.
-    pub fn prose(self, text: impl AsRef<str>) -> Result<(), Error> {
-        let columns = io::stdout().is_terminal().then(|| self.columns()).flatten().filter(|columns| *columns > 0);
-        match columns {
-            Some(columns) => {
-                table::wrapped_sentences(text.as_ref(), columns).into_iter().try_for_each(|line| self.line(line))
-            }
-            None => self.line(text),
-        }
-    }
-
     /// Writes bytes unchanged to stdout, such as a completion script.
     pub fn raw(self, bytes: &[u8]) -> Result<(), Error> {
         let mut stdout = io::stdout().lock();
@@ -204,6 +205,7 @@ impl Output {
             if !failure.error.hint.is_empty() {
                 let _ = write!(text, "\nhint: {}", self.shown(&failure.error.hint));
             }
+            text = fitted(&text, stderr_width()).into_owned();
         }
         let _ = writeln!(io::stderr().lock(), "{text}");
     }
@@ -232,7 +234,8 @@ impl Output {
         if self.json || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
             return Err(Error::usage(format!("cannot {question} without a confirmation"), "confirm it with --yes"));
         }
-        write!(io::stderr().lock(), "{}? [y/N] ", safe(question))?;
+        let question = format!("{}? [y/N]", safe(question));
+        write!(io::stderr().lock(), "{} ", fitted(&question, stderr_width()))?;
         let mut answer = String::new();
         io::stdin().lock().read_line(&mut answer)?;
         if matches!(answer.trim(), "y" | "Y" | "yes") {
@@ -354,6 +357,19 @@ fn remark_on_more(rows: usize, laid: &Laid, screen: Option<usize>) -> Option<Str
         (true, false) => format!("{long}; {narrow}"),
     };
     Some(format!("{what}; `| less -S` shows all"))
+}
+
+/// Returns the lines of a text on a terminal of this width, broken between words; without a width the text.
+fn fitted(text: &str, width: Option<usize>) -> Cow<'_, str> {
+    match width {
+        Some(width) => Cow::Owned(table::wrapped_sentences(text, width).join("\n")),
+        None => Cow::Borrowed(text),
+    }
+}
+
+fn stderr_width() -> Option<usize> {
+    let columns = terminal_size::terminal_size_of(io::stderr()).map(|(columns, _)| usize::from(columns.0));
+    columns.filter(|columns| *columns > 0)
 }
 
 fn write_out(text: &str) -> Result<(), Error> {

@@ -61,7 +61,10 @@ fn help_of_every_command_is_its_golden_file() {
     let mut names = BTreeSet::new();
     for words in visible_commands() {
         let name = if words.is_empty() { "ironctl".to_owned() } else { words.join("-") };
-        golden::check(&format!("help/{name}.txt"), &help(&words));
+        let help = help(&words);
+        let shown = help.lines().take_while(|line| *line != "Example:");
+        assert_eq!(shown.filter(|line| line.chars().count() > 80).collect::<Vec<_>>(), Vec::<&str>::new(), "{name}");
+        golden::check(&format!("help/{name}.txt"), &help);
         names.insert(format!("{name}.txt"));
     }
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/help");

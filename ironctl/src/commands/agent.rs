@@ -55,6 +55,7 @@ pub enum Action {
     },
     /// Set the persona, the tools, the model endpoint, the ceilings and the guard mode of an agent
     #[command(
+        override_usage = "ironctl agent set [OPTIONS] <AGENT>",
         after_help = "Example:\n  ironctl agent set assistant --persona @persona.txt\n  ironctl agent set assistant --add-tool run_command --remove-tool recall\n  ironctl agent set assistant --model openai\n  ironctl agent set assistant --model default\n  ironctl agent set assistant --tokens-per-day 200000 --cost-per-day 2.50\n  ironctl agent set assistant --mode enforce"
     )]
     Set {

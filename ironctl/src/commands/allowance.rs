@@ -39,6 +39,7 @@ pub enum Action {
 /// Options of `ironctl allowance add`.
 #[derive(Debug, clap::Args)]
 #[command(
+    override_usage = "ironctl allowance add [OPTIONS] --field <NAME=VALUE> --count <COUNT>\n                             --until <UNTIL> <AGENT> <TOOL>",
     after_help = "Example:\n  ironctl allowance add assistant http_fetch --field method=POST --field url=https://api.example/notes --field headers.content-type=text/plain --count 5 --until 7d"
 )]
 pub struct Add {

@@ -79,7 +79,7 @@ fn show(out: Output, found: &Notes, none: &str) -> Result<(), Error> {
         let labels = note.labels.iter().map(|label| label.name()).collect::<Vec<_>>().join(" ");
         out.line(format!("{}  {}  by {} [{labels}]", note.id, clock::date_and_time(&note.at), note.author))?;
         for line in note.text.lines() {
-            out.prose(format!("    {line}"))?;
+            out.line(format!("    {line}"))?;
         }
     }
     if found.more {

@@ -217,7 +217,7 @@ impl Reading<'_, '_> {
         match more {
             0 => "nothing was decided: press Enter for the question".to_owned(),
             more => {
-                format!("nothing was decided: {more} lines of the effect are unread, press Enter until the question")
+                format!("nothing was decided: {more} lines of the effect are unread, press Enter for more")
             }
         }
     }

@@ -312,22 +312,20 @@ fn needs_person(schedule: &ScheduleView) -> bool {
     is_failing || schedule.remedy.is_some()
 }
 
-/// Returns the state of a schedule in words, with the end of its last run if that is no success.
+/// Returns the state of a schedule in words, with the end of its last run if that is no success. A mark is in front of a state that needs
+/// a person.
 pub fn state_in_words(schedule: &ScheduleView) -> String {
-    let reason = schedule.reason.as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
-    let state = format!("{}{reason}", schedule.state);
+    let because = |reason: &Option<String>| reason.as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+    let state = format!("{}{}", schedule.state, because(&schedule.reason));
     let last = schedule.last.as_ref().filter(|last| last.state != OccurrenceState::Done);
-    let last = last.map(|last| {
-        let reason = last.reason.as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
-        format!("{}{reason}", last.state)
-    });
-    match (needs_person(schedule), schedule.failing_since.is_some(), last) {
-        (true, true, Some(last)) => format!("! {state}, FAILING: {last}"),
-        (true, true, None) => format!("! {state}, FAILING"),
-        (true, false, _) => format!("! {state}"),
-        (false, _, Some(last)) => format!("{state}, last {last}"),
-        (false, _, None) => state,
+    if !needs_person(schedule) {
+        return last.map_or(state.clone(), |last| format!("{state}, last {}{}", last.state, because(&last.reason)));
     }
+    if schedule.failing_since.is_none() {
+        return format!("! {state}");
+    }
+    let failing = format!("failing{}", last.map(|last| because(&last.reason)).unwrap_or_default());
+    if schedule.state == ScheduleState::Active { format!("! {failing}") } else { format!("! {state}, {failing}") }
 }
 
 fn list(at: &At, mut all: Vec<ScheduleView>) -> Result<(), Error> {

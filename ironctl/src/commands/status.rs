@@ -19,10 +19,10 @@ pub async fn run(at: &At) -> Result<(), Error> {
         at.out.line(format!("EVERYTHING IS STOPPED since {since} by {}, until `ironctl resume`", stopped.by))?;
     }
     for warning in &status.host.warnings {
-        at.out.prose(format!("warning: {warning}"))?;
+        at.out.line(format!("warning: {warning}"))?;
     }
     for bound in &status.bounds {
-        at.out.prose(format!("near a bound: {bound}; {}", bound.advice()))?;
+        at.out.line(format!("near a bound: {bound}; {}", bound.advice()))?;
     }
     let waiting = [status.calls_waiting, status.questions_waiting, status.changes_waiting];
     if waiting.iter().sum::<u64>() > 0 {
@@ -51,8 +51,8 @@ pub async fn run(at: &At) -> Result<(), Error> {
 /// Prints a line about each MCP server that needs the operator.
 async fn servers(at: &At) -> Result<(), Error> {
     match at.client()?.call(routes::MCP_SERVERS, []).await {
-        Ok(servers) => servers.iter().filter_map(mcp::attention_with_repair).try_for_each(|line| at.out.prose(line)),
-        Err(error) => at.out.prose(format!("warning: cannot list the MCP servers: {error}")),
+        Ok(servers) => servers.iter().filter_map(mcp::attention_with_repair).try_for_each(|line| at.out.line(line)),
+        Err(error) => at.out.line(format!("warning: cannot list the MCP servers: {error}")),
     }
 }
 

@@ -66,15 +66,15 @@ async fn show(at: &At, name: &str) -> Result<(), Error> {
         return mcp::show_tool(at, name).await;
     };
     at.out.json(&tool)?;
-    at.out.prose(format!("{}: {}", tool.name, tool.description))?;
-    at.out.prose(format!("class {}, {}: {}", tool.class, tool.reach, tool.effect))?;
+    at.out.line(format!("{}: {}", tool.name, tool.description))?;
+    at.out.line(format!("class {}, {}: {}", tool.class, tool.reach, tool.effect))?;
     if tool.always_ask {
         at.out.line("every call needs a person")?;
     }
     if tool.agents.is_empty() {
         at.out.line("no agent has it")?;
     } else {
-        at.out.prose(format!("agents: {}", tool.agents.join(" ")))?;
+        at.out.line(format!("agents: {}", tool.agents.join(" ")))?;
     }
     let row = |argument: ironclaw_contract::operator::ToolArgument| {
         [argument.name, argument.rule, if argument.outward { "a third party" } else { "" }.to_owned()]
@@ -83,7 +83,7 @@ async fn show(at: &At, name: &str) -> Result<(), Error> {
     if tool.rules.is_empty() {
         return at.out.line("policy.toml has no rule for its calls, because they ask a person themselves");
     }
-    at.out.prose("people of policy.toml, who decide if a call needs more than the person of its turn:")?;
+    at.out.line("people of policy.toml, who decide if a call needs more than the person of its turn:")?;
     at.out
         .table(["CLASS", "TABLE", "DECIDES", "APPROVALS", "REQUESTER", "EXPIRES"], tool.rules.into_iter().map(rule_row))
 }
@@ -111,7 +111,7 @@ pub fn print_tested(at: &At, tested: TestedCall) -> Result<(), Error> {
     at.out.table(["STAGE", "ANSWER", "CODE", "MEANING"], stage_rows(tested.stages))?;
     match (tested.code, tested.advice) {
         (Some(code), Some(advice)) => {
-            at.out.prose(format!("{} ({code}): the agent would be told: {advice}", tested.status))
+            at.out.line(format!("{} ({code}): the agent would be told: {advice}", tested.status))
         }
         _ => at.out.line(format!("{}, class {}", tested.status, tested.class.unwrap_or_default())),
     }

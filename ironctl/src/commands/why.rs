@@ -58,12 +58,12 @@ async fn call(at: &At, id: &str) -> Result<(), Error> {
     let why = client.call(routes::WHY_CALL, [&id]).await?;
     at.out.json(&why)?;
     let class = why.class.map(|class| format!(" ({class})")).unwrap_or_default();
-    at.out.prose(format!("{}: {}{class} in {}: {}", why.call_id, why.tool, why.session_id, why.status))?;
+    at.out.line(format!("{}: {}{class} in {}: {}", why.call_id, why.tool, why.session_id, why.status))?;
     at.out.table(["STAGE", "ANSWER", "CODE", "MEANING"], stage_rows(why.stages))?;
     if !why.would_have_blocked.is_empty() {
-        at.out.prose(format!("mode enforce would have stopped it: {}", why.would_have_blocked.join(" ")))?;
+        at.out.line(format!("mode enforce would have stopped it: {}", why.would_have_blocked.join(" ")))?;
     }
-    at.out.prose(why.summary)?;
+    at.out.line(why.summary)?;
     if let Some(result) = why.result.filter(|result| !result.is_empty()) {
         at.out.line("result, as the model got it:")?;
         quotation(at.out, &result).into_iter().try_for_each(|line| at.out.line(line))?;
@@ -71,7 +71,7 @@ async fn call(at: &At, id: &str) -> Result<(), Error> {
     match why.request {
         // Another person may see the call and not its request.
         Some(request) if !at.out.is_json() => match client.call(routes::CALL_REQUEST, [&request]).await {
-            Ok(found) => at.out.prose(format!("approval request: {}", standing(&found))),
+            Ok(found) => at.out.line(format!("approval request: {}", standing(&found))),
             Err(Error::Refused(_)) => at.out.line(format!("approval request: {request}")),
             Err(error) => Err(error),
         },
@@ -83,18 +83,18 @@ async fn request(at: &At, id: &str) -> Result<(), Error> {
     let request = at.client()?.call(routes::CALL_REQUEST, [&id]).await?;
     at.out.json(&request)?;
     let CallRequest { tool, class, agent, session_id, requested_by, effect, call_id, message_id, .. } = &request;
-    at.out.prose(format!("{id}: {tool} ({class}) of agent {agent} in {session_id}, on behalf of {requested_by}"))?;
-    at.out.prose(effect)?;
+    at.out.line(format!("{id}: {tool} ({class}) of agent {agent} in {session_id}, on behalf of {requested_by}"))?;
+    at.out.line(effect)?;
     let row = |reason: &RequestReason| {
         [reason.reason.clone(), reason.decider.to_string(), reason.arguments.join(" "), reason.meaning.clone()]
     };
     at.out.table(["REASON", "DECIDED BY", "ARGUMENTS", "MEANING"], request.reasons.iter().map(row))?;
     let (asked, until) = (clock::date_and_time(&request.created_at), clock::date_and_time(&request.expires_at));
-    at.out.prose(format!("asked at {asked} for {message_id}, expires at {until}"))?;
+    at.out.line(format!("asked at {asked} for {message_id}, expires at {until}"))?;
     if !request.told.is_empty() {
-        at.out.prose(format!("people were notified in: {}", request.told.join(", ")))?;
+        at.out.line(format!("people were notified in: {}", request.told.join(", ")))?;
     }
-    at.out.prose(standing(&request))?;
+    at.out.line(standing(&request))?;
     at.out.line(format!("each stage of the call: ironctl why {call_id}"))
 }
 
@@ -116,15 +116,15 @@ async fn question(at: &At, id: &str) -> Result<(), Error> {
     let why = at.client()?.call(routes::WHY_QUESTION, [&id]).await?;
     at.out.json(&why)?;
     let QuestionWhy { agent, person, session_id, message_id, call_id, status, answer, .. } = &why;
-    at.out.prose(format!("{id}: question of agent {agent} to {person} in {session_id}: {status}"))?;
+    at.out.line(format!("{id}: question of agent {agent} to {person} in {session_id}: {status}"))?;
     let (asked, until) = (clock::date_and_time(&why.created_at), clock::date_and_time(&why.expires_at));
-    at.out.prose(format!("asked at {asked} for {message_id}, expires at {until}"))?;
+    at.out.line(format!("asked at {asked} for {message_id}, expires at {until}"))?;
     if let Some(ended) = &why.ended_at {
         let by = why.ended_by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
         let reason = why.reason.as_deref().map(|reason| format!(": {}", prose(reason))).unwrap_or_default();
-        at.out.prose(format!("{status} at {}{by}{reason}", clock::date_and_time(ended)))?;
+        at.out.line(format!("{status} at {}{by}{reason}", clock::date_and_time(ended)))?;
     }
-    at.out.prose(&why.summary)?;
+    at.out.line(&why.summary)?;
     if let Some(answer) = answer {
         at.out.line(format!("the turn of the answer: ironctl why {answer}"))?;
     }
@@ -143,7 +143,7 @@ pub fn stage_rows(stages: Vec<CallStage>) -> impl Iterator<Item = [String; 4]> {
 pub fn endpoint_words(out: Output, all: &[EndpointWords]) -> Result<(), Error> {
     for EndpointWords { endpoint, at, code, words, .. } in all {
         let at = clock::date_and_time(at);
-        out.prose(format!("words of the model endpoint {endpoint} at {at} ({code}), not of the host:"))?;
+        out.line(format!("words of the model endpoint {endpoint} at {at} ({code}), not of the host:"))?;
         quotation(out, words).into_iter().try_for_each(|line| out.line(line))?;
     }
     Ok(())
@@ -152,7 +152,7 @@ pub fn endpoint_words(out: Output, all: &[EndpointWords]) -> Result<(), Error> {
 /// Prints the stages as a table, then the notes of the agent's process and the summary.
 pub fn print(out: Output, why: Why) -> Result<(), Error> {
     let message = &why.message;
-    out.prose(format!("{} in {}: {}", message.message_id, message.session_id, message.status))?;
+    out.line(format!("{} in {}: {}", message.message_id, message.session_id, message.status))?;
     let rows = why
         .stages
         .into_iter()
@@ -165,7 +165,7 @@ pub fn print(out: Output, why: Why) -> Result<(), Error> {
     }
     endpoint_words(out, &why.words)?;
     for note in &why.progress {
-        out.prose(format!("note of the agent's process: {note}"))?;
+        out.line(format!("note of the agent's process: {note}"))?;
     }
-    out.prose(why.summary)
+    out.line(why.summary)
 }

@@ -243,9 +243,8 @@ fn decision_elsewhere_and_the_end_of_a_request_are_shown() {
 fn turn_that_continues_closes_the_question() {
     let (host, events, mut terminal) = at_the_question(vec![call_entry(1, true)]);
     events.send(stage("model.asked")).expect("a stream");
-    let told =
-        format!("the time is up, and the turn continues; {} stays in the inbox: ironctl inbox\r\n", id("req", 1));
-    terminal.reply(&told, "1 yes");
+    terminal.wait_for(&format!("the turn no longer waits for {}", id("req", 1)));
+    terminal.reply("inbox: ironctl inbox\r\n", "1 yes");
     // The line of progress can come into the echo of the typed line.
     terminal.wait_for("\r\n");
     events.send(("message", view(Some("It waits."), None))).expect("a stream");

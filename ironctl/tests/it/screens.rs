@@ -163,7 +163,7 @@ fn yes_counts_only_after_every_line_of_the_effect() {
     terminal.wait_for("  !! Harm.");
     terminal.wait_for("-- 46 more lines: Enter for more, or reject, quit -- ");
     for (word, answer) in [
-        ("approve", "nothing was decided: 46 lines of the effect are unread, press Enter until the question"),
+        ("approve", "nothing was decided: 46 lines of the effect are unread, press Enter for more"),
         ("1 yes", "nothing was decided: 46 lines of the effect are unread"),
         ("end", "nothing was decided: press Enter to read on"),
         ("skip", "nothing was decided: press Enter to read on"),

@@ -290,12 +290,13 @@ impl Follower<'_> {
     }
 
     /// Ends the questions, because the turn continues without a decision, is settled, or is no longer followed.
-    fn stop_waiting(&mut self, time_is_up: bool) -> Result<(), Error> {
+    fn stop_waiting(&mut self, continues: bool) -> Result<(), Error> {
         self.close_question()?;
         while let Some(request) = self.queue.pop_front() {
             let id = &request.id;
-            let text = match time_is_up {
-                true => format!("the time is up, and the turn continues; {id} stays in the inbox: ironctl inbox"),
+            let text = match continues {
+                // The time is up, or the host stops.
+                true => format!("the turn no longer waits for {id}, which stays in the inbox: ironctl inbox"),
                 false => format!("{id} was not decided here: ironctl why {id}"),
             };
             self.say(&request, &text)?;
@@ -370,9 +371,8 @@ impl Follower<'_> {
 
     /// Prints a line of the host about a request.
     fn say(&self, request: &CallRequest, text: &str) -> Result<(), Error> {
-        self.out.marked(&words(request).mark())?;
         // A reason of another person may have brackets, too.
-        self.out.line(format!(" {text}"))
+        self.out.marked_line(&words(request).mark(), text)
     }
 }
 

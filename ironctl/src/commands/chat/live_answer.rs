@@ -6,6 +6,7 @@
 use super::final_answer::print_reply;
 use crate::failure::Error;
 use crate::output::Output;
+use crate::output::flow::Flow;
 use ironclaw_contract::operator::{Draft, MessageView};
 use std::io::{self, IsTerminal};
 
@@ -16,6 +17,8 @@ pub struct LiveAnswer {
     /// Start of an answer on the screen, e.g. `assistant> `.
     prefix: String,
     is_live: bool,
+    /// The open line.
+    flow: Flow,
     attempt: u32,
     /// The words of this attempt.
     shown: String,
@@ -30,7 +33,7 @@ impl LiveAnswer {
     pub fn new(out: Output, prefix: impl Into<String>) -> Self {
         let is_live = !out.is_json() && io::stdout().is_terminal();
         let (prefix, shown) = (prefix.into(), String::new());
-        Self { out, prefix, is_live, attempt: 0, shown, is_open: false, is_whole: false }
+        Self { out, prefix, is_live, flow: Flow::default(), attempt: 0, shown, is_open: false, is_whole: false }
     }
 
     /// Returns whether streamed words are shown.
@@ -59,11 +62,11 @@ impl LiveAnswer {
             return Ok(());
         }
         if !self.is_open {
-            self.out.part(&self.prefix)?;
+            self.flow.add(self.out, &self.prefix)?;
             self.is_open = true;
         }
         self.shown.push_str(&draft.text);
-        self.out.part(&draft.text)
+        self.flow.add(self.out, &draft.text)
     }
 
     /// Notes that the host recorded the output of this attempt.
@@ -81,7 +84,8 @@ impl LiveAnswer {
         let rest = reply.strip_prefix(self.shown.as_str()).filter(|_| self.is_open);
         if let Some(rest) = rest {
             self.is_open = false;
-            return self.out.line(rest);
+            self.flow.add(self.out, rest)?;
+            return self.flow.end(self.out);
         }
         self.end_line()?;
         self.out.line(format!("{}{reply}", self.prefix))
@@ -96,6 +100,6 @@ impl LiveAnswer {
 
     /// Ends the line of streamed words.
     pub fn end_line(&mut self) -> Result<(), Error> {
-        if std::mem::take(&mut self.is_open) { self.out.line("") } else { Ok(()) }
+        if std::mem::take(&mut self.is_open) { self.flow.end(self.out) } else { Ok(()) }
     }
 }

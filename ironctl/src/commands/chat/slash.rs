@@ -10,13 +10,13 @@ use ironclaw_text::nearest::nearest;
 pub const COMMANDS: [(&str, &str); 10] = [
     ("/help", "shows these lines"),
     ("/why", "shows each step of the last message"),
-    ("/reasoning", "shows the thoughts of the model behind each answer from now on, or stops that"),
+    ("/reasoning", "shows or hides the thoughts of the model behind each answer"),
     ("/new [NAME]", "begins a new conversation with the same agent"),
     ("/model [NAME]", "shows the model endpoint of the agent, or sets it"),
-    ("/allow CLASS -- TEXT", "sends a request that asks for calls of a class: read write send exec trade"),
+    ("/allow CLASS -- TEXT", "asks for calls of a class: read write send exec trade"),
     ("/files [DIRECTORY]", "lists the workspace of this conversation, or a directory in it"),
     ("/usage", "shows the usage of the agent in the last 7 days"),
-    ("/inbox [NUMBER]", "asks for a decision on each call, question and change that waits, or on one"),
+    ("/inbox [NUMBER]", "asks you to decide on all that waits, or on one"),
     ("/quit", "leaves, as /exit and Ctrl-C at the prompt do"),
 ];
 
@@ -158,7 +158,8 @@ mod tests {
         ] {
             assert_eq!(read(line).expect(line), wanted, "{line}");
         }
-        for (usage, _) in COMMANDS {
+        for (usage, does) in COMMANDS {
+            assert!(format!("{usage:<18} {does}").len() <= 80, "{usage}");
             let name = usage.trim_start_matches('/').split(' ').next().expect("a name");
             assert!(NAMES.contains(&name), "{usage}");
         }

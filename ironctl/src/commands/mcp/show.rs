@@ -26,7 +26,7 @@ pub async fn run(at: &At, server: &str, has_manifest: bool) -> Result<(), Error>
     table::print(at.out, &server)?;
     if let Some(digest) = &server.digest {
         // A table would break the digest in two.
-        at.out.prose(format!("digest of this listing: {digest}"))?;
+        at.out.line(format!("digest of this listing: {digest}"))?;
     }
     words(at.out, &server)
 }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub fn print(out: Output, server: &McpServer) -> Result<(), Error> {
     if server.tools.is_empty() {
         return match &server.problem {
-            Some(problem) => out.prose(format!("its tools have no rules: {}", prose(problem))),
+            Some(problem) => out.line(format!("its tools have no rules: {}", prose(problem))),
             None => out.line("it lists no tools"),
         };
     }
@@ -30,24 +30,24 @@ pub fn print(out: Output, server: &McpServer) -> Result<(), Error> {
         out.prose(format!("the listing is perhaps not whole: {}", prose(remark)))?;
     }
     if server.tools.iter().any(|tool| asks(tool).contains(AFTER)) {
-        out.prose(format!("{AFTER}: once the conversation holds text that no person typed"))?;
+        out.line(format!("{AFTER}: once the conversation holds text that no person typed"))?;
     }
     match server.tools.iter().filter(|tool| !tool.loosened.is_empty()).count() {
         0 => out.line("every tool has the strictest rules"),
         count => out.line(format!("{count} of {} tools are less strict: see LOOSENED", server.tools.len())),
     }?;
     match &server.problem {
-        Some(problem) => out.prose(format!("its listing cannot be confirmed: {}", prose(problem))),
+        Some(problem) => out.line(format!("its listing cannot be confirmed: {}", prose(problem))),
         None => Ok(()),
     }
 }
 
 /// Prints the class, the rules and the labels of one tool.
 pub fn print_one(out: Output, tool: &McpServerTool) -> Result<(), Error> {
-    out.prose(format!("class {}; a person is asked: {}", tool.class, asks(tool)))?;
+    out.line(format!("class {}; a person is asked: {}", tool.class, asks(tool)))?;
     if !tool.loosened.is_empty() {
         let loosened: Vec<String> = tool.loosened.iter().map(|part| prose(part)).collect();
-        out.prose(format!("less strict than the strictest rules: {}", loosened.join(", ")))?;
+        out.line(format!("less strict than the strictest rules: {}", loosened.join(", ")))?;
     }
     if !tool.labels.is_empty() {
         out.line(format!("labels of its results: {}", tool.labels.join(" ")))?;

@@ -22,7 +22,7 @@ pub fn print(at: &At, details: &ModelDetails) -> Result<(), Error> {
         at.out.table(["QUIRK", "VALUE", "FROM"], details.quirks.iter().map(quirk))?;
     }
     if let Some(small) = &details.small_context {
-        at.out.prose(&small.sentence)?;
+        at.out.line(&small.sentence)?;
     }
     why::endpoint_words(at.out, &details.last_words)
 }

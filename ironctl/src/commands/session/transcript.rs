@@ -32,7 +32,7 @@ pub fn print(out: Output, items: &[TranscriptItem]) -> Result<(), Error> {
     for item in items {
         out.line(format!("{:>6}  {}  {}", item.seq, clock::date_and_time(&item.at), heading(item)))?;
         for line in lines(item) {
-            out.prose(format!("        {line}"))?;
+            out.line(format!("        {line}"))?;
         }
     }
     Ok(())

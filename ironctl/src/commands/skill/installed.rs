@@ -207,10 +207,10 @@ pub async fn show(at: &At, Show { name, version, file }: Show) -> Result<(), Err
         };
         return at.out.line(text);
     }
-    at.out.prose(format!("{name} {version}: {description}"))?;
-    at.out.prose(format!("signed with the key {signer}; from the source {source}; {digest}"))?;
-    at.out.prose(format!("versions: {}", versions.join(", ")))?;
-    at.out.prose(format!("grants: {grants}"))?;
+    at.out.line(format!("{name} {version}: {description}"))?;
+    at.out.line(format!("signed with the key {signer}; from the source {source}; {digest}"))?;
+    at.out.line(format!("versions: {}", versions.join(", ")))?;
+    at.out.line(format!("grants: {grants}"))?;
     let files = files.as_object().cloned().unwrap_or_default();
     at.out.table(
         ["FILE", "DIGEST"],

@@ -2,6 +2,7 @@
 //!
 //! Never breaks an id, a digest or a time, unless it is wider than the column. A date and the time after it are one word.
 
+use std::ops::Range;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Width of a longer word, such as a URL, in a narrow column: it may be broken.
@@ -90,17 +91,29 @@ pub fn wrapped(text: &str, width: usize) -> Vec<String> {
 }
 
 /// Returns the lines of sentences on a terminal of this width. A command of `ironctl` stays on one line, so that it can be copied, and
-/// further lines have the blanks at the beginning of their first line.
+/// further lines have the blanks at the beginning of their first line. Blanks in a row inside of a line are kept.
 pub fn wrapped_sentences(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
-    for line in text.lines() {
-        let indent = line.len() - line.trim_start_matches(' ').len();
+    for line in text.split('\n') {
+        let body = line.trim_start_matches(' ');
+        let indent = line.len() - body.len();
         if line.width() <= width || indent >= width {
             lines.push(line.to_owned());
             continue;
         }
-        let units = with_whole_commands(line).into_iter().map(str::to_owned);
-        lines.extend(packed(units, width - indent).into_iter().map(|line| format!("{:indent$}{line}", "")));
+        let mut open = String::new();
+        let mut end_of_last = 0;
+        for unit in with_whole_commands(body) {
+            let gap = &body[end_of_last..unit.start];
+            let unit_text = &body[unit.clone()];
+            end_of_last = unit.end;
+            match open.is_empty() || open.width() + gap.width() + unit_text.width() <= width - indent {
+                true => open.push_str(gap),
+                false => lines.push(format!("{:indent$}{}", "", std::mem::take(&mut open))),
+            }
+            open.push_str(unit_text);
+        }
+        lines.push(format!("{:indent$}{open}", ""));
     }
     lines
 }
@@ -122,22 +135,29 @@ fn packed(words: impl Iterator<Item = String>, width: usize) -> Vec<String> {
     lines
 }
 
-/// Returns the words of a line, with a command of `ironctl` as one word: up to its closing mark, or to the end.
-fn with_whole_commands(line: &str) -> Vec<&str> {
-    let Some(start) = line.find("ironctl ").map(|at| if line[..at].ends_with('`') { at - 1 } else { at }) else {
-        return words_of_line(line);
+/// Returns the places of the words of a line, with a command of `ironctl` as one word: up to its closing mark, or to the end.
+fn with_whole_commands(line: &str) -> Vec<Range<usize>> {
+    let place = |word: &str| {
+        let start = word.as_ptr() as usize - line.as_ptr() as usize;
+        start..start + word.len()
     };
-    let end = match line[start..].strip_prefix('`') {
-        Some(quoted) => {
-            let closing = quoted.find('`').map_or(line.len(), |at| start + 1 + at);
-            line[closing..].find(' ').map_or(line.len(), |at| closing + at)
-        }
-        None => line.len(),
-    };
-    let mut words = words_of_line(&line[..start]);
-    words.push(&line[start..end]);
-    words.extend(with_whole_commands(&line[end..]));
-    words
+    let (mut units, mut from) = (Vec::new(), 0);
+    while let Some(found) = line[from..].find("ironctl ").map(|at| from + at) {
+        // What precedes it without a blank, such as a bracket, belongs to it.
+        let start = line[from..found].rfind(' ').map_or(from, |at| from + at + 1);
+        let end = match line[start..found].ends_with('`') {
+            true => {
+                let closing = line[found..].find('`').map_or(line.len(), |at| found + at);
+                line[closing..].find(' ').map_or(line.len(), |at| closing + at)
+            }
+            false => line.len(),
+        };
+        units.extend(words_of_line(&line[from..start]).into_iter().map(place));
+        units.push(start..end);
+        from = end;
+    }
+    units.extend(words_of_line(&line[from..]).into_iter().map(place));
+    units
 }
 
 /// Returns the pieces of a word that are no wider than a column.
@@ -212,5 +232,11 @@ mod tests {
             ["it waits:", "ironctl agent set a --mode enforce"],
             "longer than a line"
         );
+        let text = "the ceiling is nearly reached: requests may be refused (`ironctl usage`), and more";
+        assert_eq!(
+            wrapped_sentences(text, 60),
+            ["the ceiling is nearly reached: requests may be refused", "(`ironctl usage`), and more"]
+        );
+        assert_eq!(wrapped_sentences("a  b   c d e f\n\ng", 9), ["a  b   c", "d e f", "", "g"], "blanks stay");
     }
 }
