@@ -25,3 +25,4 @@ mod skills;
 mod stops;
 mod terminal;
 mod typed_ahead;
+mod wrapping;
