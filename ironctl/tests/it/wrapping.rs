@@ -12,7 +12,7 @@ const COLUMNS: u16 = 80;
 const ROWS: u16 = 24;
 
 const REPLY: &str = "The papers are about tulips, their bulbs, the weeks in which each of them comes up, and the gardener \
-                     who wrote all of it down in a notebook that nobody else may read.";
+                     who wrote all of it down in a notebook that no other person may read.";
 
 const MESSAGE: &str = "schedule sch_01j9zq4w0v2m6n8p0r2t4v6x8z: no run of it may start: flow_writable, since yesterday";
 

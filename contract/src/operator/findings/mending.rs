@@ -1,6 +1,7 @@
 //! The commands that mend each finding, and the lines that a file of the home needs before.
 
 use super::Finding;
+use crate::ids::ScheduleId;
 
 /// The ceiling that a command proposes for an agent without one.
 const TOKENS_PER_DAY_PROPOSED: &str = "1000000";
@@ -13,6 +14,22 @@ pub type CommandWords = Vec<String>;
 
 fn words(text: &[&str]) -> Vec<CommandWords> {
     vec![text.iter().map(|&word| word.to_owned()).collect()]
+}
+
+/// Returns the commands that show why a schedule fails, and that end its series once a run is done.
+fn repetition(schedule: ScheduleId) -> Vec<CommandWords> {
+    let schedule = schedule.to_string();
+    let history = words(&["schedule", "history", &schedule]);
+    history.into_iter().chain(words(&["schedule", "run", &schedule])).collect()
+}
+
+/// Returns the commands that give a person a place, on a channel with an identity of theirs if there is one.
+fn place(person: &str, channel: Option<&str>) -> Vec<CommandWords> {
+    if let Some(channel) = channel {
+        return words(&["person", "set", person, "--notify", channel]);
+    }
+    let link = words(&["person", "link", person, "CHANNEL:ID"]);
+    link.into_iter().chain(words(&["person", "set", person, "--notify", "CHANNEL"])).collect()
 }
 
 impl Finding {
@@ -48,12 +65,7 @@ impl Finding {
                 words(&["agent", "set", agent, "--tokens-per-day", TOKENS_PER_DAY_PROPOSED])
             }
             Self::AllowanceOpen { allowance, .. } => words(&["allowance", "remove", &allowance.to_string()]),
-            // The history says why; a run that is done ends the series.
-            Self::ScheduleFailing { schedule, .. } => {
-                let schedule = schedule.to_string();
-                let history = words(&["schedule", "history", &schedule]);
-                history.into_iter().chain(words(&["schedule", "run", &schedule])).collect()
-            }
+            Self::ScheduleFailing { schedule, .. } => repetition(*schedule),
             Self::SchedulePaused { schedule, .. } => words(&["schedule", "resume", &schedule.to_string()]),
             Self::ScheduleUnasked { schedule, .. } | Self::ScheduleSends { schedule, .. } => {
                 words(&["schedule", "pause", &schedule.to_string()])
@@ -81,14 +93,8 @@ impl Finding {
             }
             Self::OwnerAlone { admin: Some(admin), .. } => words(&["person", "set", admin, "--role", "owner"]),
             Self::OwnerAlone { admin: None, .. } => words(&["person", "add", "NAME", "--role", "owner"]),
-            Self::DecidersWithoutPlace { person, channel: Some(channel) }
-            | Self::PersonWithoutPlace { person, channel: Some(channel) } => {
-                words(&["person", "set", person, "--notify", channel])
-            }
-            Self::DecidersWithoutPlace { person, channel: None }
-            | Self::PersonWithoutPlace { person, channel: None } => {
-                let link = words(&["person", "link", person, "CHANNEL:ID"]);
-                link.into_iter().chain(words(&["person", "set", person, "--notify", "CHANNEL"])).collect()
+            Self::DecidersWithoutPlace { person, channel } | Self::PersonWithoutPlace { person, channel } => {
+                place(person, channel.as_deref())
             }
             Self::MembersDecide { .. } | Self::ApprovesOwn { .. } => words(&["config", "reload"]),
             // The directory of heads is opened at the start.

@@ -14,7 +14,7 @@ pub const COMMANDS: [(&str, &str); 10] = [
     ("/new [NAME]", "begins a new conversation with the same agent"),
     ("/model [NAME]", "shows the model endpoint of the agent, or sets it"),
     ("/allow CLASS -- TEXT", "asks for calls of a class: read write send exec trade"),
-    ("/files [DIRECTORY]", "lists the workspace of this conversation, or a directory in it"),
+    ("/files [DIRECTORY]", "lists the workspace of this conversation, or one directory"),
     ("/usage", "shows the usage of the agent in the last 7 days"),
     ("/inbox [NUMBER]", "asks you to decide on all that waits, or on one"),
     ("/quit", "leaves, as /exit and Ctrl-C at the prompt do"),
