@@ -90,7 +90,7 @@ pub async fn next(Caller { api, person, .. }: Caller, Path(named): Path<String>)
             may: row.may.clone(),
             flows: shown_flows(tx, &row)?,
             reply_to: schedules::reply_to(&row),
-            remedy: refused.map(|refused| remedy(tx, &person, &row, refused.reason)).transpose()?,
+            remedy: refused.map(|refused| runs::remedy_for(tx, &person, &row, refused.reason)).transpose()?,
             refused: refused.map(|refused| refused.reason.to_owned()),
         })
     });
@@ -124,10 +124,10 @@ pub async fn pause(Caller { api, person, .. }: Caller, Path(named): Path<String>
 
 /// `POST /v1/schedules/{id}/resume`: its next time is the first one after now. Refused while no run may start.
 pub async fn resume(Caller { api, person, .. }: Caller, Path(named): Path<String>) -> Reply<ScheduleView> {
-    let own = api.clone();
-    let resume = move |tx: &mut WriteTx<'_>, row: &Row, by: By| {
+    let (own, by) = (api.clone(), person.clone());
+    let resume = move |tx: &mut WriteTx<'_>, row: &Row, _: By| {
         let settings = own.inbound.settings.now();
-        runs::resume(tx, &context(&own, &settings), row, by).map(drop)
+        runs::resume(tx, &context(&own, &settings), row, &by).map(drop)
     };
     changed(&api, person, named, resume).await
 }
@@ -199,7 +199,7 @@ pub(super) fn view(tx: &ReadTx<'_>, person: &Person, row: &Row) -> Result<Schedu
         reply_to: schedules::reply_to(row),
         state: row.state,
         reason: row.reason.clone(),
-        remedy: schedules::paused_by_host(row).map(|reason| remedy(tx, person, row, reason)).transpose()?,
+        remedy: schedules::paused_by_host(row).map(|reason| runs::remedy_for(tx, person, row, reason)).transpose()?,
         last: schedules::last_settled(tx, row.id)?.map(|last| occurrence(tx, &series, &last)).transpose()?,
         next: next.map(ironclaw_ledger::rfc3339),
         next_local: next.map(|due| series.zone.local(due)),
@@ -207,16 +207,6 @@ pub(super) fn view(tx: &ReadTx<'_>, person: &Person, row: &Row) -> Result<Schedu
         change: row.change,
         created_at: ironclaw_ledger::rfc3339(row.created_at),
     })
-}
-
-/// Returns the remedy for a schedule that does not run, for this person. A member is not shown other agents and their directories.
-fn remedy(tx: &ReadTx<'_>, person: &Person, row: &Row, reason: &str) -> Result<String, ironclaw_state::Error> {
-    match reason.parse::<flows::Lost>() {
-        Ok(_) if !person.role.covers(registry::Role::Admin) => {
-            Ok("an owner or admin can see who changed what its flow needs".to_owned())
-        }
-        Ok(_) | Err(_) => runs::remedy(tx, row, reason),
-    }
 }
 
 /// Returns the line of the status about schedules that fail or that the host paused.

@@ -11,6 +11,7 @@ mod start;
 pub mod worker;
 
 use crate::channels::notifications::{self, About, Notification};
+use crate::registry::Person;
 use crate::registry::live_settings::LiveSettings;
 use crate::registry::schedules::catch_up::{self, Fate, Moment};
 use crate::registry::schedules::{self, OccurrenceState, Schedule, State, next_time};
@@ -22,7 +23,7 @@ use ironclaw_store::record::Record;
 use ironclaw_store::tables::schedules::{self as table, NewOccurrence};
 use std::collections::BTreeSet;
 
-pub use remedy::remedy;
+pub use remedy::{remedy, remedy_for};
 pub use start::{Refused, refused_now};
 
 /// Occurrences of one schedule that its history keeps.
@@ -183,15 +184,15 @@ pub fn resume(
     tx: &mut WriteTx<'_>,
     context: &Context<'_>,
     row: &Schedule,
-    by: schedules::By,
+    by: &Person,
 ) -> Result<i64, ironclaw_store::refusal::Denied> {
     let refused = refused_now(tx, context, row)?.filter(|refused| refused.pauses && row.state == State::Paused);
     match refused {
         Some(Refused { reason, .. }) => {
             let refusal = schedules::wrong_state(row, &format!("no run of it may start: {reason}"));
-            Err(refusal.hint(format!("{}, and resume it then", remedy(tx, row, reason)?)).into())
+            Err(refusal.hint(remedy_for(tx, by, row, reason)?).into())
         }
-        None => schedules::resume(tx, row, by),
+        None => schedules::resume(tx, row, schedules::By::Person(by.id)),
     }
 }
 

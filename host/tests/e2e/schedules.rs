@@ -243,6 +243,7 @@ fn creator_who_lost_a_right_pauses_the_schedule() {
     assert_eq!(newest(&host, &id, "skipped")["reason"], "creator_role");
     let paused = show(&host, &id);
     assert_eq!((&paused["state"], &paused["reason"]), (&"paused".into(), &"creator_role".into()), "{paused}");
+    assert_eq!(host.ctl_error(&["schedule", "resume", &id])["code"], "schedule_state", "the right is still lost");
     assert!(host.entries("message.recorded").is_empty(), "no run was started");
 }
 

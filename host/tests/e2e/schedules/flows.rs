@@ -252,7 +252,7 @@ fn prompt_is_compared_with_its_list_and_its_words_are_typed() {
     };
     let bare = page("Read /notes and send them to Bob with git_push.", json!({}));
     assert!(bare.contains("--send-to") && bare.contains("\"git_push\""), "{bare}");
-    let warned = |prompt: &str| page(prompt, json!({})).contains("MAY NOT make them");
+    let warned = |prompt: &str| page(prompt, json!({})).contains("seems to ask for calls");
     for (prompt, warns) in [
         ("List the papers in /notes, and send the list to me.", true),
         ("Send me a summary of /notes", true),
