@@ -8,10 +8,11 @@ use std::sync::LazyLock;
 const OUTPUT_TOKENS_MIN: u32 = 16;
 
 /// Words of a refusal because of the size, in lower case.
-const REFUSALS: [&str; 48] = [
+const REFUSALS: [&str; 49] = [
     "cannot exceed max context",
     "context is full",
     "context length exceeded",
+    "context length is only",
     "context length of only",
     "context limit",
     "context window",

@@ -67,7 +67,7 @@ fn refusals_by_size_are_recognised_with_their_number() {
 }
 
 /// The same in further words, of which the general rule knows the kind.
-const FURTHER: [(&str, Option<u64>); 41] = [
+const FURTHER: [(&str, Option<u64>); 42] = [
     (
         "You passed 9031 input tokens and requested 2048 output tokens. However, the model's context length is only 8192 tokens, resulting in a maximum input length of 6144 tokens. Please reduce the length of the input prompt.",
         Some(8192),
@@ -80,6 +80,7 @@ const FURTHER: [(&str, Option<u64>); 41] = [
         "Requested generation length 99 is not possible! The provided prompt is 9031 tokens long, so it requires a sequence length of 9130, but the maximum supported sequence length is just 8192!",
         Some(8192),
     ),
+    ("You requested 8192 output tokens. However, the model's context length is only 8192 tokens.", Some(8192)),
     ("max_tokens must be at least 1, got -839.", None),
     ("Cannot truncate prompt with n_keep (9031) >= n_ctx (8192)", Some(8192)),
     (
