@@ -65,6 +65,12 @@ impl Smaller {
         (is_limit && tokens < asked).then_some(Self { tokens, prompt, origin })
     }
 
+    /// Returns a still smaller bound after a refusal of this one; `None` if it is the smallest.
+    pub fn again(self, complaint: Option<Complaint>) -> Option<Self> {
+        let is_limit = complaint == Some(Complaint::LimitSize);
+        (is_limit && self.tokens > SMALL_OUTPUT_TOKENS_MAX).then_some(Self { tokens: SMALL_OUTPUT_TOKENS_MAX, ..self })
+    }
+
     /// Returns the size of the context that the server named.
     pub const fn context(self) -> Option<ContextSign> {
         match self.origin {

@@ -201,11 +201,11 @@ impl Remote {
     /// Replaces an option that the server refused for the rest of a request.
     fn adapt(&self, adapted: &mut Adapted, broken: &FailedAttempt) {
         self.quirks.turn(broken.complaint, &mut adapted.values);
-        if adapted.smaller.is_none() {
-            let Adapted { output_tokens_max: asked, prompt_tokens, .. } = *adapted;
-            adapted.smaller = Smaller::after(broken.fault, broken.complaint, &broken.words, asked, prompt_tokens);
-            let tokens = adapted.smaller.map(|smaller| smaller.tokens);
-            adapted.output_tokens_max = tokens.unwrap_or(adapted.output_tokens_max);
+        let Adapted { output_tokens_max: asked, prompt_tokens, smaller, .. } = *adapted;
+        let first = || Smaller::after(broken.fault, broken.complaint, &broken.words, asked, prompt_tokens);
+        let next = smaller.map_or_else(first, |smaller| smaller.again(broken.complaint));
+        if let Some(next) = next {
+            (adapted.smaller, adapted.output_tokens_max) = (Some(next), next.tokens);
         }
     }
 
