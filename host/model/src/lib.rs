@@ -22,6 +22,7 @@ mod end;
 pub mod endpoint;
 pub mod endpoint_quirks;
 mod error_body;
+mod failed_attempt;
 pub mod fault;
 pub mod fetch;
 mod growing_text;

@@ -13,7 +13,8 @@ use super::breaker::Breaker;
 use super::complaints::Carried;
 use super::context_size::{ContextSign, is_end_of_context, rounded};
 use super::endpoint_quirks::EndpointQuirks;
-use super::error_body::{Complaint, ErrorBody, is_final, reset, retry_after};
+use super::error_body::Complaint;
+use super::failed_attempt::FailedAttempt;
 use super::fault::{Detail, Failure, Fault};
 use super::http::{Answer, Connections, HttpRequest, Timeouts};
 use super::openai::{self, RequestOptions};
@@ -82,31 +83,6 @@ struct Adapted {
     output_tokens_max: u32,
     /// The estimate of the tokens of its prompt.
     prompt_tokens: u64,
-}
-
-struct FailedAttempt {
-    fault: Fault,
-    words: String,
-    /// The whole body of an error.
-    body: String,
-    took: Usage,
-    complaint: Option<Complaint>,
-    /// The server says that another attempt is of no use.
-    is_final: bool,
-}
-
-impl FailedAttempt {
-    fn new(fault: Fault, words: String) -> Self {
-        Self { fault, words, body: String::new(), took: Usage::default(), complaint: None, is_final: false }
-    }
-
-    /// Adds the complaint about what the request has, if a refused request has one and no other complaint is known.
-    fn for_request(mut self, carried: impl FnOnce() -> Carried) -> Self {
-        if self.complaint.is_none() && matches!(self.fault, Fault::BadRequest(400 | 422)) {
-            self.complaint = carried().complaint(&self.words, &self.body);
-        }
-        self
-    }
 }
 
 impl Remote {
@@ -274,10 +250,12 @@ impl Remote {
             let sent = self.connections.send(ask).await;
             let mut answer = sent.map_err(|(fault, words)| FailedAttempt::new(fault, words))?;
             if answer.status() != 200 {
-                return Err(read_error(answer, key.is_some()).await);
+                return Err(FailedAttempt::read(answer, key.is_some()).await);
             }
-            let body = answer.whole().await.map_err(without_detail)?;
-            json::read_long(body, json::LISTING_VALUES_MAX).await.map_err(|(fault, _)| without_detail(fault))
+            let body = answer.whole().await.map_err(FailedAttempt::without_detail)?;
+            json::read_long(body, json::LISTING_VALUES_MAX)
+                .await
+                .map_err(|(fault, _)| FailedAttempt::without_detail(fault))
         };
         asked.await.map_err(|broken: FailedAttempt| {
             let detail = Detail::new(&broken.words, key.map(SecretText::expose));
@@ -395,7 +373,7 @@ impl Remote {
         let timeouts = self.timeouts(spec, budget, limits);
         let ask = HttpRequest { method: Method::POST, url: &self.url, headers, body, timeouts };
         if Instant::now() >= budget.until {
-            return Err(without_detail(Fault::Silent));
+            return Err(FailedAttempt::without_detail(Fault::Silent));
         }
         let answer = self.connections.send(ask).await.map_err(|(fault, words)| {
             let took = usage_without_answer(fault, prompt, spec);
@@ -404,7 +382,7 @@ impl Remote {
         if (200..300).contains(&answer.status()) {
             return Ok((answer, sent));
         }
-        let mut broken = read_error(answer, key.is_some()).await;
+        let mut broken = FailedAttempt::read(answer, key.is_some()).await;
         broken.complaint = broken.complaint.filter(|complaint| match (complaint, self.protocol) {
             (Complaint::LimitSize, Protocol::Chat | Protocol::Messages) => true,
             (_, Protocol::Messages) => false,
@@ -438,14 +416,14 @@ impl Remote {
         }
         let key = match key {
             Some(key) => key.expose(),
-            None if spec.key.is_some() => return Err(without_detail(Fault::NoKey)),
+            None if spec.key.is_some() => return Err(FailedAttempt::without_detail(Fault::NoKey)),
             None => return Ok(headers),
         };
         let (name, value) = match self.quirks.values().key_header {
             Some(KeyHeader::Bearer) | None => (AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {key}"))),
             Some(header) => (HeaderName::from_static(header.name()), HeaderValue::from_str(key)),
         };
-        let mut value = value.map_err(|_| without_detail(Fault::KeyUnusable))?;
+        let mut value = value.map_err(|_| FailedAttempt::without_detail(Fault::KeyUnusable))?;
         value.set_sensitive(true);
         headers.insert(name, value);
         Ok(headers)
@@ -463,29 +441,9 @@ fn is_internal(fault: Fault) -> bool {
     fault == Fault::ServerError { status: server_errors::INTERNAL, retry_after: None }
 }
 
-fn without_detail(fault: Fault) -> FailedAttempt {
-    FailedAttempt::new(fault, String::new())
-}
-
 /// Estimates the usage of an attempt without an answer: a silent endpoint may still have worked.
 fn usage_without_answer(fault: Fault, prompt: &Prompt, spec: &Spec) -> Usage {
     if fault.may_have_cost() { prompt.estimate(spec.prices, spec.takes_images) } else { Usage::default() }
-}
-
-async fn read_error(answer: Answer, has_key: bool) -> FailedAttempt {
-    let status = answer.status();
-    let (headers, now) = (answer.headers(), jiff::Timestamp::now());
-    let wait = retry_after(headers, now);
-    let reset = reset(headers, now).filter(|_| status == 429);
-    let is_final = is_final(headers);
-    let body = answer.error().await;
-    let error = ErrorBody::read(&body);
-    let usage = error.complains_of_usage().then_some(Complaint::Usage);
-    let complaint = usage.or_else(|| error.limit_complaint()).filter(|_| matches!(status, 400 | 422));
-    // What the body requests is more exact than the reset of a limit.
-    let fault = error.fault(status, wait.or(error.wait).or(reset), has_key);
-    let body = String::from_utf8_lossy(&body).into_owned();
-    FailedAttempt { complaint, body, is_final, ..FailedAttempt::new(fault, error.words) }
 }
 
 /// Makes the failure of an endpoint.
