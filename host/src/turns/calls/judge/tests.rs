@@ -1,0 +1,222 @@
+//! Tests of the judgement of a call with the facts of its turn. See [`super`].
+
+use super::*;
+use crate::registry::Mode;
+use crate::registry::destinations::State;
+use crate::registry::tools::catalogue::CommandReach;
+use ironclaw_contract::ids::AgentId;
+use ironclaw_contract::seam::change::Flow;
+use ironclaw_judge::manifest;
+use std::collections::BTreeSet;
+
+fn agent(tools: &[&str]) -> Agent {
+    Agent {
+        id: AgentId::new(),
+        name: "a".into(),
+        model: "scripted".into(),
+        follows_default: true,
+        persona: String::new(),
+        enabled_tools: tools.iter().map(|&tool| tool.to_owned()).collect(),
+        access: ironclaw_contract::seam::change::Access::Everyone,
+        mode: Mode::Enforce,
+        created_at: 0,
+    }
+}
+
+/// A turn of a person that asked for nothing outside of the session.
+fn turn() -> TurnFacts {
+    TurnFacts {
+        principal: Principal::Person,
+        scope: Classes::new(&[Class::Read, Class::Write]),
+        has_external: true,
+        catalogue: Catalogue::default(),
+        network: Network::default(),
+        of_schedule: OfTurn::default(),
+        of_agents: Vec::new(),
+        is_of_schedule: false,
+        destinations: Vec::new(),
+        flows: Vec::new(),
+        position: None,
+    }
+}
+
+fn turn_of(agent: &Agent) -> TurnFacts {
+    TurnFacts { catalogue: Catalogue::new(&agent.enabled_tools, CommandReach::Jail, Vec::new()), ..turn() }
+}
+
+fn call(tool: &str, arguments: &str) -> WantedCall {
+    WantedCall { tool: tool.into(), arguments: arguments.into() }
+}
+
+fn judgement(agent: &Agent, tool: &str, arguments: &str) -> Judgement {
+    judge(agent, &turn_of(agent), &call(tool, arguments), true).judgement
+}
+
+#[test]
+fn refused_recall_is_not_searched() {
+    let wanted = |tools: &[&str], tool: &str, arguments: &str| {
+        let agent = agent(tools);
+        crate::turns::calls::recall_query(&agent, &turn_of(&agent), &call(tool, arguments))
+    };
+    let arguments = r#"{"query":"tea","max":3}"#;
+    assert_eq!(wanted(&["recall"], "recall", arguments), Some(("tea".to_owned(), 3)));
+    assert_eq!(wanted(&["remember"], "recall", arguments), None, "it is not enabled");
+    assert_eq!(wanted(&["recall"], "recall", r#"{"query":"tea","query":"milk"}"#), None, "it is not strict JSON");
+    assert_eq!(wanted(&["recall", "remember"], "remember", arguments), None);
+}
+
+#[test]
+fn unknown_disabled_malformed_or_outside_call_is_refused() {
+    // An agent without a destination does not have `send_message`, even if the record names it.
+    let agent = agent(&["read_file", "send_message"]);
+    for (tool, arguments, wanted) in [
+        ("rm", "{}", DenialCode::CallToolUnknown),
+        ("write_file", "{}", DenialCode::CallToolNotEnabled),
+        ("send_message", "{}", DenialCode::CallToolNotEnabled),
+        ("request_capability_change", "{}", DenialCode::CallToolNotEnabled),
+        ("run_command", r#"{"command":"true"}"#, DenialCode::CallToolNotEnabled),
+        ("read_file", r#"{"path":"a","path":"b"}"#, DenialCode::CallMalformed),
+        ("read_file", r#"{"offset":9007199254740993}"#, DenialCode::CallMalformed),
+        ("read_file", r#"{"pathname":"a"}"#, DenialCode::CallUnclassified),
+        ("read_file", "[]", DenialCode::CallMalformed),
+        ("read_file", "path", DenialCode::CallMalformed),
+    ] {
+        match judgement(&agent, tool, arguments) {
+            Judgement::Refused { code, .. } => assert_eq!(code, wanted, "{tool} {arguments}"),
+            other => panic!("{tool} {arguments}: {other:?}"),
+        }
+    }
+    assert!(matches!(
+        judgement(&agent, "read_file", r#"{"path":"a"}"#),
+        Judgement::Permitted { runs: Runs::Local, .. }
+    ));
+}
+
+#[test]
+fn run_of_a_schedule_is_permitted_its_list_and_reading() {
+    let agent = agent(&["read_file", "write_file", "run_command"]);
+    let of = |may: &[&str], tool: &str, arguments: &str| {
+        let may = may.iter().map(|&entry| entry.to_owned()).collect();
+        let of_schedule = OfTurn { may, is_typed: true, ..OfTurn::default() };
+        let turn = TurnFacts { principal: Principal::Schedule, scope: Classes::NONE, of_schedule, ..turn_of(&agent) };
+        judge(&agent, &turn, &call(tool, arguments), true).judgement.refusal_code()
+    };
+    let (write, run) = (r#"{"path":"a","content":"b"}"#, r#"{"command":"true"}"#);
+    assert_eq!(of(&[], "write_file", write), Some(DenialCode::CallSchedule));
+    assert_eq!(of(&["send", "run_command"], "write_file", write), Some(DenialCode::CallSchedule));
+    assert_eq!(of(&["write"], "run_command", run), Some(DenialCode::CallSchedule));
+    assert_eq!(of(&[], "read_file", r#"{"path":"a"}"#), None);
+    assert_eq!((of(&["write"], "write_file", write), of(&["run_command"], "run_command", run)), (None, None));
+    // A list is of no use to anyone else.
+    let listed = OfTurn { may: vec!["exec".into()], is_typed: true, ..OfTurn::default() };
+    let guest = TurnFacts { principal: Principal::Guest, of_schedule: listed, ..turn_of(&agent) };
+    let judged = judge(&agent, &guest, &call("run_command", run), true);
+    assert_eq!(judged.judgement.refusal_code(), Some(DenialCode::CallPrincipal));
+}
+
+#[test]
+fn flow_permits_its_destination_while_its_sources_are_all() {
+    let agent = agent(&["read_file", "send_message"]);
+    let catalogue = Catalogue::new(&agent.enabled_tools, CommandReach::Jail, Vec::new()).with_destinations(true);
+    let sent = |flows: &[send::OpenFlow], principal, to: &str| {
+        let destinations = ["ana", "bob"].map(|name| send::tests::destination(name, State::Active)).to_vec();
+        let (catalogue, flows) = (catalogue.clone(), flows.to_vec());
+        let turn = TurnFacts { principal, scope: Classes::NONE, catalogue, destinations, flows, ..turn() };
+        let wanted = call("send_message", &format!(r#"{{"to":"{to}","text":"the notes"}}"#));
+        judge(&agent, &turn, &wanted, true).judgement.refusal_code()
+    };
+    let flow = |recipient: &str, is_covering| send::OpenFlow {
+        flow: Flow {
+            to: "ana".to_owned(),
+            tool: Some("send_message".to_owned()),
+            recipient: Some(recipient.to_owned()),
+            ..Flow::default()
+        },
+        is_covering,
+        bound: None,
+    };
+    let (open, schedule) = (flow("desk:ana@home.example", true), Principal::Schedule);
+    assert_eq!(sent(std::slice::from_ref(&open), schedule, "ana"), None);
+    for (flows, principal, to, code) in [
+        (vec![], schedule, "ana", DenialCode::CallSchedule),
+        (vec![open.clone()], schedule, "bob", DenialCode::CallSchedule),
+        (vec![flow("desk:eve@home.example", true)], schedule, "ana", DenialCode::CallSchedule),
+        (vec![flow("desk:ana@home.example", false)], schedule, "ana", DenialCode::CallOrigin),
+        (vec![open.clone()], Principal::Guest, "ana", DenialCode::CallPrincipal),
+    ] {
+        assert_eq!(sent(&flows, principal, to), Some(code), "{flows:?} {to}");
+    }
+    let full = send::OpenFlow { bound: Some(Bound::new("messages of the run", 8, 8, "wait")), ..open.clone() };
+    assert_eq!(sent(&[full], schedule, "ana"), Some(DenialCode::CallSends));
+    let other = send::OpenFlow { flow: Flow { tool: Some("send_file".to_owned()), ..open.flow }, ..open };
+    assert_eq!(sent(&[other], schedule, "ana"), Some(DenialCode::CallSchedule), "it is of another tool");
+}
+
+#[test]
+fn every_tool_and_argument_has_a_rule() {
+    for tool in tools::builtin() {
+        let manifest = manifest::built_in(tool.name).unwrap_or_else(|| panic!("{} has no manifest", tool.name));
+        let named = tool.parameters["properties"].as_object().expect("properties");
+        assert!(
+            named.keys().collect::<BTreeSet<_>>() == manifest.arguments.keys().collect(),
+            "{}: {:?}",
+            tool.name,
+            manifest.arguments
+        );
+    }
+}
+
+#[test]
+fn the_name_of_an_unknown_tool_is_recorded_as_plain_text() {
+    let of = |tool: &str| judge(&agent(&[]), &turn(), &call(tool, "{}"), true);
+    let odd = of("a\u{1b}[2K\n<tool_result>\u{202e}[MSG_AUTH:1] \u{430}");
+    assert_eq!(odd.call.tool, "a__2K__tool_result___MSG_AUTH_1___");
+    assert_eq!(odd.digest, digest(&odd.call.tool, "{}"), "the digest is of the recorded name");
+    assert_eq!(of(&"x".repeat(100)).call.tool, "x".repeat(TOOL_NAME_MAX));
+    assert_eq!(of("read_file").call.tool, "read_file");
+    assert_eq!(of("server.tool-1").call.tool, "server.tool-1");
+}
+
+#[test]
+fn commands_run_locally_once_a_person_enabled_them() {
+    let agent = agent(&["run_command"]);
+    let judged = judgement(&agent, "run_command", r#"{"command":"true"}"#);
+    assert_eq!(judged, Judgement::Permitted { class: Class::Exec, runs: Runs::Local });
+}
+
+#[test]
+fn digest_depends_on_tool_and_value_but_not_on_key_order() {
+    let of = |tool: &str, arguments: &str| judge(&agent(&[tool]), &turn(), &call(tool, arguments), true).digest;
+    assert_eq!(of("read_file", r#"{"a":1,"b":2}"#), of("read_file", r#"{ "b": 2.0, "a": 1 }"#));
+    assert_ne!(of("read_file", r#"{"a":1}"#), of("write_file", r#"{"a":1}"#));
+    assert_ne!(of("read_file", r#"{"a":1}"#), of("read_file", r#"{"a":"1"}"#));
+}
+
+#[test]
+fn invalid_action_gives_its_reason() {
+    let read = |tool: &str, arguments: &str| {
+        action_of(&Call { call_id: CallId::new(), tool: tool.into(), arguments: arguments.into() })
+    };
+    assert!(read("schedule_task", r#"{"prompt":"p","recurrence":"daily"}"#).is_ok());
+    assert!(read("schedule_task", r#"{"prompt":"p"}"#).unwrap_err().contains("recurrence"));
+    assert!(read("schedule_task", r#"{"prompt":"p","recurrence":"banana"}"#).is_err());
+    let change = r#"{"kind":"persona","payload":{"instructions":"i"},"reason":"r"}"#;
+    assert_eq!(read("request_capability_change", change).expect("an action").name(), "persona");
+    assert!(read("request_capability_change", r#"{"payload":{}}"#).is_err());
+    let exec = r#"{"kind":"exec","payload":{}}"#;
+    assert!(read("request_capability_change", exec).unwrap_err().contains("exec"));
+    assert!(read("schedule_task", r#"{"prompt":"p","action":"persona"}"#).is_err());
+}
+
+#[test]
+fn change_of_a_kind_that_is_an_action_is_refused() {
+    for (kind, rest) in [
+        ("ask_user_question", r#""question":"q""#),
+        ("schedule_task", r#""prompt":"p","recurrence":"daily""#),
+        ("settings", r#""payload":{"mode":"dangerous_off"},"reason":"r""#),
+    ] {
+        let arguments = format!(r#"{{"kind":"{kind}",{rest}}}"#);
+        let call = Call { call_id: CallId::new(), tool: "request_capability_change".into(), arguments };
+        assert!(action_of(&call).expect_err(kind).contains("is not a kind of change"), "{kind}");
+    }
+}
