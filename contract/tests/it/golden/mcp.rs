@@ -3,9 +3,9 @@
 use super::{Shape, shape, shape_by_bytes};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::{
-    AgentMount, AgentPackages, McpHolder, McpListed, McpLoginAnswer, McpLoginBegun, McpLoginState, McpLook, McpServer,
-    McpServerHeader, McpServerHost, McpServerLogin, McpServerState, McpServerTool, McpServerVariable, McpTransport,
-    McpUnfit, McpUnfitReason, NewMcpLogin,
+    AgentMount, AgentPackages, McpCommand, McpHolder, McpListed, McpLoginAnswer, McpLoginBegun, McpLoginState, McpLook,
+    McpResolvedCommand, McpServer, McpServerHeader, McpServerHost, McpServerLogin, McpServerState, McpServerTool,
+    McpServerVariable, McpTransport, McpUnfit, McpUnfitReason, NewMcpLogin,
 };
 use std::collections::BTreeMap;
 
@@ -154,5 +154,18 @@ pub(super) fn shapes() -> Vec<Shape> {
         ),
         shape("operator.mcp_look", McpLook { manifest: Some("[[tool]]\nname = \"read\"\n".to_owned()) }),
         shape("operator.mcp_look.bare", McpLook::default()),
+        shape(
+            "operator.mcp_command",
+            McpCommand { command: ["npx", "-y", "@scope/name@latest"].map(str::to_owned).to_vec() },
+        ),
+        shape(
+            "operator.mcp_resolved_command",
+            McpResolvedCommand {
+                command: vec!["name".to_owned()],
+                npm: vec!["@scope/name@1.2.3".to_owned()],
+                pypi: vec!["name==1.2.3".to_owned()],
+                programs: vec!["name".to_owned(), "name-admin".to_owned()],
+            },
+        ),
     ]
 }
