@@ -190,10 +190,9 @@ async fn runtime(
     jails: launch::Config,
     launcher: Launcher,
 ) -> Result<Runtime, Error> {
-    let Opened { home, config, .. } = opened;
-    let (record, latch) = (&proposals.record, Arc::<Latch>::default());
+    let (Opened { home, config, .. }, record) = (opened, &proposals.record);
+    let (latch, verified_layers) = (Arc::<Latch>::default(), Arc::<VerifiedLayers>::default());
     let turns = Arc::new(OpenTurns::start(Arc::clone(record), Arc::clone(&proposals.settings)).await?);
-    let verified_layers = Arc::<VerifiedLayers>::default();
     let fetchers = Arc::new(Fetchers::new(Arc::clone(&proposals.settings)));
     let mcp_jails = McpJails { launcher: launcher.clone(), identity: jails.fetcher() };
     let servers = mcp_servers(home, proposals, mcp_jails, &latch, &fetchers, &verified_layers);
@@ -227,7 +226,7 @@ async fn runtime(
     let outbound = Outbound {
         turns: Arc::clone(&turns),
         latch: Arc::clone(&latch),
-        dispatch: Arc::new(Dispatch::new(Arc::clone(record), sessions_max)),
+        dispatch: Arc::new(Dispatch::new(Arc::clone(&proposals.record), sessions_max)),
         proposals: Arc::clone(proposals),
         questions,
     };

@@ -119,7 +119,7 @@ fn refused(
 ) -> Vec<Remedy> {
     let name = &agent.name;
     match (code, request) {
-        // Nobody is asked in a run, and each push asks.
+        // A run asks no person, and each push needs one.
         (DenialCode::CallSchedule, _) if tool != GIT_PUSH && !classes.is_empty() => {
             let may = options("--may", classes);
             let command = match schedule {

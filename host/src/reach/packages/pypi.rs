@@ -66,7 +66,7 @@ pub(super) async fn view(
     work_dir: &WorkDir,
     package: String,
 ) -> Result<(String, Vec<String>), Error> {
-    install(context, work_dir, &[package.clone()], &["--no-deps"]).await?;
+    install(context, work_dir, std::slice::from_ref(&package), &["--no-deps"]).await?;
     let root = work_dir.work().join("pypi");
     let mut fetched = Vec::new();
     find_metadata(&root, DEPTH_MAX, &mut fetched)?;

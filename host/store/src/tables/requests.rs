@@ -82,7 +82,7 @@ rows! {
 }
 
 rows! {
-    /// An agent, and the person for whom it asks.
+    /// An agent and the person that it works for.
     #[derive(Debug, Clone)]
     pub struct Pair {
         pub agent: AgentId = "agent_id",
@@ -320,7 +320,7 @@ ironclaw_contract::words! {
     pub enum ApprovalState {
         Live = "live",
         Used = "used",
-        /// Its change or request ended, or its person may not approve any more.
+        /// Its change or request ended, or its person lost the right to approve.
         Void = "void",
     }
 }

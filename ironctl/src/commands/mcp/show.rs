@@ -53,7 +53,7 @@ pub async fn show_tool(at: &At, offered: &str) -> Result<(), Error> {
     at.out.json(&json!({ "server": server.name, "tool": tool }))?;
     at.out.line(format!("{offered}: {} of the MCP server {}", name(&tool.name), name(&server.name)))?;
     if let Some(unfit) = &tool.unfit {
-        return at.out.prose(format!("no agent can get it: {}", wording::prose(&unfit.words)));
+        return at.out.line(format!("no agent can get it: {}", wording::prose(&unfit.words)));
     }
     table::print_one(at.out, tool)?;
     let agents: Vec<&str> = server

@@ -23,11 +23,11 @@ pub fn print(out: Output, server: &McpServer) -> Result<(), Error> {
     out.table(header, server.tools.iter().map(|tool| row(tool, is_compared)))?;
     for tool in &server.tools {
         if let Some(unfit) = &tool.unfit {
-            out.prose(format!("no agent can get {}: {}", name(&tool.name), prose(&unfit.words)))?;
+            out.line(format!("no agent can get {}: {}", name(&tool.name), prose(&unfit.words)))?;
         }
     }
     for remark in &server.remarks {
-        out.prose(format!("the listing is perhaps not whole: {}", prose(remark)))?;
+        out.line(format!("the listing is perhaps not whole: {}", prose(remark)))?;
     }
     if server.tools.iter().any(|tool| asks(tool).contains(AFTER)) {
         out.line(format!("{AFTER}: once the conversation holds text that no person typed"))?;

@@ -69,7 +69,7 @@ pub fn complete(mounts: Vec<Mount>, host_policy: &HostPolicy) -> Result<Vec<Moun
         let name = Path::new(&mount.source).file_name().and_then(|name| name.to_str());
         let target = mount.target.unwrap_or_else(|| format!("/{}", name.unwrap_or_default()));
         source(&mount.source, host_policy).map_err(|refusal| match (refusal.code, check_target(&target)) {
-            // Whoever allows the directory first would allow it for nothing.
+            // Otherwise an owner allows the directory for nothing.
             (DenialCode::MountNotAllowed, Err(of_target)) => of_target,
             _ => refusal,
         })?;

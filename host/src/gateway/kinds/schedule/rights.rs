@@ -35,7 +35,7 @@ pub(super) fn completed(tx: &ReadTx<'_>, agent: &Agent, may: &[String]) -> Resul
                 return Err(refuse(message).into());
             }
             Err(_) if entry == GIT_PUSH => {
-                return Err(refuse("each push waits for a person, and nobody is asked in a run".to_owned()).into());
+                return Err(refuse("each push waits for a person, and a run asks none".to_owned()).into());
             }
             Err(_) => list.push(entry.clone()),
         }
