@@ -308,7 +308,7 @@ fn refusal_ends_the_turn_without_a_retry() {
         host.answer(refused(code));
         ends_with(host, &turn, &format!(r#"{{"end":"{reason}"}}"#));
     }
-    for (code, reason) in [(RefusalCode::Budget, "tool_calls"), (RefusalCode::Call, "failed")] {
+    for (code, reason) in [(RefusalCode::Budget, "bytes"), (RefusalCode::Call, "failed")] {
         let (mut host, turn) = begun(LIMITS);
         host.answer_output(0, vec![call("list_dir", "{}", Verdict::Local)]);
         host.asked();
