@@ -118,12 +118,20 @@ fn has_form(line: &str, form: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// Returns whether lines have these forms; the form [`OMITTED`] alone fits any number of lines.
+/// Lines of the terminal that one line of the document may be.
+const WRAPPED_MAX: usize = 6;
+
+/// Returns whether lines have these forms; the form [`OMITTED`] alone fits any number of lines. The terminal ends a long line between two
+/// words.
 fn have_forms(lines: &[String], forms: &[String]) -> bool {
     match (lines, forms) {
         ([], []) => true,
         (_, [form, forms @ ..]) if form == OMITTED => (0..=lines.len()).any(|from| have_forms(&lines[from..], forms)),
-        ([line, lines @ ..], [form, forms @ ..]) => has_form(line, form) && have_forms(lines, forms),
+        ([_, ..], [form, forms @ ..]) => (1..=lines.len().min(WRAPPED_MAX)).any(|count| {
+            let (first, rest) = lines[..count].split_first().expect("at least one");
+            let line = rest.iter().fold(first.clone(), |line, next| format!("{line} {}", next.trim_start()));
+            has_form(&line, form) && have_forms(&lines[count..], forms)
+        }),
         _ => false,
     }
 }
