@@ -212,11 +212,10 @@ pub(super) fn view(tx: &ReadTx<'_>, person: &Person, row: &Row) -> Result<Schedu
 /// Returns the line of the status about schedules that fail or that the host paused.
 pub(super) async fn troubled(api: &Api) -> Result<Option<String>, Answer> {
     let look = api.state().read(|tx| {
-        let all = schedules::all(tx)?;
-        let is_failing = |row: &&Row| row.state == schedules::State::Active && row.failing_since.is_some();
-        let failing: Vec<&str> = all.iter().filter(is_failing).map(|row| row.name.as_str()).collect();
+        let failing = schedules::failing(tx)?;
+        let failing: Vec<&str> = failing.iter().map(|row| row.name.as_str()).collect();
         let paused = |row: &Row| schedules::paused_by_host(row).map(|reason| format!("{} ({reason})", row.name));
-        let paused: Vec<String> = all.iter().filter_map(paused).collect();
+        let paused: Vec<String> = schedules::paused(tx)?.iter().filter_map(paused).collect();
         Ok::<_, ironclaw_state::Error>(trouble(&failing, &paused))
     });
     look.await.map_err(Answer::from)

@@ -25,8 +25,8 @@ use serde_json::Value;
 use std::fmt::Display;
 
 pub use ironclaw_store::tables::schedules::{
-    Occurrence, OccurrenceState, Schedule, State, added_by_change, all, find, last_settled, list_for_creator,
-    occurrence_for_message, occurrences_of,
+    Occurrence, OccurrenceState, Schedule, State, added_by_change, all, failing, find, last_settled, list_for_creator,
+    occurrence_for_message, occurrences_of, paused,
 };
 
 const OF_PERSON_MAX: u64 = 1000;

@@ -9,3 +9,7 @@ CREATE TABLE looked_up_names (
     addresses TEXT NOT NULL,                                              -- a JSON list
     at INTEGER NOT NULL                                                   -- milliseconds since the epoch
 ) STRICT, WITHOUT ROWID;
+-- The status looks for the few schedules that fail or are paused, and for requests that may count against a bound.
+CREATE INDEX schedules_failing ON schedules (id) WHERE failing_since IS NOT NULL;
+CREATE INDEX schedules_paused ON schedules (id) WHERE state = 'paused';
+CREATE INDEX requests_counted ON requests (created_at) WHERE counts = 1;

@@ -185,6 +185,17 @@ pub fn all(tx: &ReadTx<'_>) -> Result<Vec<Schedule>, Error> {
     tx.list("SELECT * FROM schedules WHERE state <> 'removed' ORDER BY created_at, id", [], Schedule::read)
 }
 
+/// Returns the active schedules whose runs fail.
+pub fn failing(tx: &ReadTx<'_>) -> Result<Vec<Schedule>, Error> {
+    let sql = "SELECT * FROM schedules WHERE failing_since IS NOT NULL AND state = 'active'";
+    tx.list(sql, [], Schedule::read)
+}
+
+/// Returns the schedules that a person or the host paused.
+pub fn paused(tx: &ReadTx<'_>) -> Result<Vec<Schedule>, Error> {
+    tx.list("SELECT * FROM schedules WHERE state = 'paused'", [], Schedule::read)
+}
+
 /// Returns the schedules of an agent that a person created and that are not removed, oldest first.
 pub fn list_for_creator(tx: &ReadTx<'_>, agent: AgentId, creator: PersonId) -> Result<Vec<Schedule>, Error> {
     let sql =
