@@ -37,8 +37,18 @@ pub(super) enum NoName {
     /// No server name, or none that is a host.
     #[error("no server name")]
     Missing,
-    #[error("an encrypted ClientHello: the managed policy EncryptedClientHelloEnabled=false switches it off")]
+    #[error("an encrypted ClientHello")]
     Encrypted,
+}
+
+impl NoName {
+    /// Returns the next step, if there is one.
+    pub(super) const fn hint(self) -> &'static str {
+        match self {
+            Self::Encrypted => "the managed policy EncryptedClientHelloEnabled=false of a browser switches it off",
+            Self::NotTls | Self::Malformed | Self::TooLong | Self::Missing => "",
+        }
+    }
 }
 
 /// Returns the server name in lower case; `None` if more bytes are necessary.

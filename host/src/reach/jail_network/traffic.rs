@@ -150,7 +150,8 @@ impl Shared {
         let mut traffic = self.traffic();
         traffic.refusals += 1;
         // The hosts of a server are part of its registration.
-        let hint = if self.command.is_some() { hint.to_owned() } else { String::new() };
+        let is_for_person = self.command.is_some() || code == DenialCode::EgressTunnelSni;
+        let hint = if is_for_person { hint.to_owned() } else { String::new() };
         let refused = RefusedRequest { what, code, hint };
         if traffic.refused.len() < REFUSED_MAX && !traffic.refused.contains(&refused) {
             traffic.refused.push(refused);

@@ -33,6 +33,8 @@ const ACCESS_DENIED: [u8; 7] = [21, 3, 3, 0, 2, 2, 49];
 /// The end of a tunnel before its connections end.
 enum Stopped {
     Refused(DenialCode, String),
+    /// Its first bytes name no server.
+    Unnamed(NoName),
     /// One of the two connections.
     Broken,
 }
@@ -91,9 +93,14 @@ async fn carry(shared: Arc<Shared>, tunnel: Arc<Tunnel>, upgrade: OnUpgrade, the
     let carried = async {
         let Ok(upgraded) = upgrade.await else { return };
         let mut here = TokioIo::new(upgraded);
-        if let Err(Stopped::Refused(code, why)) = pass(&shared, &tunnel, &mut here, there).await {
+        let refused = match pass(&shared, &tunnel, &mut here, there).await {
+            Err(Stopped::Refused(code, why)) => Some((code, why, "")),
+            Err(Stopped::Unnamed(why)) => Some((DenialCode::EgressTunnelSni, why.to_string(), why.hint())),
+            Ok(()) | Err(Stopped::Broken) => None,
+        };
+        if let Some((code, why, hint)) = refused {
             // Before the command can see it, and end.
-            shared.note_refusal(format!("{what} ({why})"), code, "");
+            shared.note_refusal(format!("{what} ({why})"), code, hint);
             let _ = here.write_all(&ACCESS_DENIED).await;
             let _ = here.shutdown().await;
         }
@@ -149,8 +156,7 @@ async fn first_bytes(here: &mut (impl AsyncRead + Unpin)) -> Result<Option<(Vec<
         if here.take(room as u64).read_buf(&mut first).await? == 0 {
             return Ok(None);
         }
-        let refused = |why: NoName| Stopped::Refused(DenialCode::EgressTunnelSni, why.to_string());
-        if let Some(named) = server_name(&first).map_err(refused)? {
+        if let Some(named) = server_name(&first).map_err(Stopped::Unnamed)? {
             return Ok(Some((first, named)));
         }
     }
