@@ -218,7 +218,7 @@ fn program_of_a_package_leaves_that_of_the_machine() {
     assert!(fixture.length_of("papers", "HOME").contains(char::is_numeric));
     // A name that both have is not guessed.
     let refused = add("perl", "perl").refused("/usr/local/behind/perl");
-    assert!(refused.stderr.contains("mcp_program"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("/usr/bin/perl"), "{}", refused.stderr);
     // An agent's commands are those of the machine, so its packages are refused as before.
     let error = fixture.host.ctl_error(&["agent", "install", "a", "papers_pypi", "--pypi", "--yes"]);
     assert!(error["message"].as_str().is_some_and(|text| text.contains("packages_unfit")), "{error}");
