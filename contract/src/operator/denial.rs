@@ -237,7 +237,7 @@ denial_codes! {
     EgressTunnelSni = "egress_tunnel_sni", 403, Operator, "The first bytes in a tunnel of a command are no TLS that names its host in clear, and no other host.";
     EgressTooMuch = "egress_too_much", 429, Operator, "A command made more requests than one command may make.";
     EgressUpload = "egress_upload", 403, Operator, "The body of a request is over the bound of the grant.";
-    CallRepeated = "call_repeated", 403, Sandbox, "An equal call of an earlier try at this message, or of the time before a restore, may have had its effect, so the host does not make it again.";
+    CallRepeated = "call_repeated", 403, Sandbox, "An equal call of this task, or of the time before a restore, ran or may have run, and the model did not have its outcome, so the host does not make it again.";
     CallAskedTooOften = "call_asked_too_often", 429, Sandbox, "Too many approval requests of the agent or of the person wait, or were made today.";
     CallRejected = "call_rejected", 403, Sender, "A person rejected an equal call, or its approval request ended, and nothing was typed since then.";
     CallWithdrawn = "call_withdrawn", 409, Operator, "The approval request was withdrawn: the agent, the tool, a role or the policy changed, or the turn was cancelled.";

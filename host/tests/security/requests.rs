@@ -16,6 +16,7 @@ use crate::support::site::{Site, granted};
 use serde_json::{Value, json};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
 
 /// The fail points of a call that waits for people, in their order.
 pub(crate) const POINTS: [&str; 6] =
@@ -328,6 +329,55 @@ fn equal_call_that_ran_withdraws_an_approved_request() {
     wait_for("the end of the request", || request(&raw, &entry["id"])["status"] == "withdrawn");
     assert_eq!(site.lines().len(), 1);
     assert_eq!(host.entries("call.refused").last().expect("an entry")["data"]["reason"], "call_repeated");
+}
+
+/// Lets a model repeat a call that waited and ran while the model worked, and repeat it again in the follow-up. With `is_granted`, the
+/// second call needs no person.
+fn check_repeated_before_the_outcome(is_granted: bool) {
+    let (site, asked, (ran, may_answer)) = (Site::start(), Arc::new(AtomicUsize::new(0)), mpsc::channel());
+    let headers = json!({ "content-type": "text/plain" });
+    let arguments = json!({ "method": "POST", "url": site.url("/notes"), "headers": headers, "body": "tulips" });
+    let (may_answer, requests) = (Mutex::new(may_answer), Arc::clone(&asked));
+    let server = Server::start(move |_| {
+        let call = || Act::Call(String::new(), vec![("http_fetch".to_owned(), arguments.clone())]);
+        match requests.fetch_add(1, Ordering::SeqCst) {
+            0 => call(),
+            // This prompt says that the call waits. It runs before the model answers.
+            1 => {
+                may_answer.lock().expect("no holder panics").recv().expect("the test ends later");
+                call()
+            }
+            2 => Act::Say("it waits".to_owned()),
+            // The prompt of the follow-up has the outcome, so this is another call.
+            3 => call(),
+            _ => Act::Say("it is done".to_owned()),
+        }
+    });
+    let host = people::host_with_model(&site, &server, &["GET"], &["/other"]);
+    let raw = Raw::of(&host);
+    let message = raw.send("a", &format!("/allow send\npost tulips at {}", site.url("/notes")));
+    wait_for("the second request to the model", || asked.load(Ordering::SeqCst) == 2);
+    let entry = waiting(&raw);
+    assert_eq!(approve(&raw, &entry).0, 200);
+    wait_for("the call", || request(&raw, &entry["id"])["status"] == "done");
+    if is_granted {
+        let grant = json!({ "host": "127.0.0.1", "port": site.port, "methods": ["POST"], "paths": ["/notes"] });
+        host.change("a", "egress", &grant);
+    }
+    ran.send(()).expect("the model waits");
+    answered(&host, &message);
+    assert_eq!(host.entries("call.refused").last().expect("an entry")["data"]["reason"], "call_repeated");
+    wait_for("the request of the follow-up", || inbox(&raw).len() == 1);
+    assert_eq!(site.lines().len(), 1);
+    assert_eq!(approve(&raw, &waiting(&raw)).0, 200);
+    wait_for("the call of the follow-up", || site.lines().len() == 2);
+    assert_eq!(host.entries("call.refused").len(), 1);
+}
+
+#[test]
+fn equal_call_without_the_outcome_in_its_prompt_is_refused() {
+    check_repeated_before_the_outcome(false);
+    check_repeated_before_the_outcome(true);
 }
 
 #[test]

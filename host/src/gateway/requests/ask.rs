@@ -10,7 +10,8 @@ use crate::channels::notifications::{self, About};
 use crate::registry::live_settings::LiveSettings;
 use crate::registry::policy::Policy;
 use crate::registry::{self, Agent, mcp};
-use crate::turns::calls::Call;
+use crate::turns::calls::{self, Call};
+use crate::turns::items;
 use crate::turns::turn::{self, Turn};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{ItemId, MessageId, PersonId, RequestId};
@@ -36,6 +37,8 @@ pub struct Asking<'a> {
     pub agent: &'a Agent,
     /// The output that names the call.
     pub output: ItemId,
+    /// The items of the prompt of that output.
+    pub prompt: &'a [ItemId],
     /// The labels of the output.
     pub labels: &'a [Label],
     /// The values that the turn's person typed.
@@ -80,7 +83,10 @@ pub fn ask(tx: &mut WriteTx<'_>, all: &Requests, asking: &Asking<'_>) -> Result<
             }
             Status::Running | Status::Unknown => return Ok(Asked::Refused(DenialCode::CallRepeated)),
             Status::Rejected | Status::Expired => return Ok(Asked::Refused(DenialCode::CallRejected)),
-            // The call had its effect, and a second one is another call.
+            Status::Done | Status::Failed | Status::Queued if is_outcome_unread(tx, asking, &equal)? => {
+                return Ok(Asked::Refused(DenialCode::CallRepeated));
+            }
+            // The model knows the outcome, so a second call is another one.
             Status::Done | Status::Failed | Status::Queued | Status::Withdrawn => {}
         }
     }
@@ -147,8 +153,20 @@ pub fn follow_equal(tx: &mut WriteTx<'_>, asking: &Asking<'_>) -> Result<Option<
         Status::Running | Status::Unknown if *class == Class::Read => Ok(None),
         Status::Running | Status::Unknown => Ok(Some(Asked::Refused(DenialCode::CallRepeated))),
         Status::Rejected => Ok(Some(Asked::Refused(DenialCode::CallRejected))),
+        Status::Done | Status::Failed | Status::Queued
+            if *class != Class::Read && is_outcome_unread(tx, asking, &equal)? =>
+        {
+            Ok(Some(Asked::Refused(DenialCode::CallRepeated)))
+        }
         Status::Expired | Status::Done | Status::Failed | Status::Queued | Status::Withdrawn => Ok(None),
     }
+}
+
+/// Returns whether a model made a call without the outcome of the equal one that ran: its prompt has neither the item of the outcome nor
+/// a summary in its place. A call can run while the model works on a prompt that says that it waits.
+fn is_outcome_unread(tx: &ReadTx<'_>, asking: &Asking<'_>, equal: &Row) -> Result<bool, ironclaw_state::Error> {
+    let Some(outcome) = calls::find(tx, equal.call)?.and_then(|call| call.result) else { return Ok(true) };
+    Ok(!asking.prompt.contains(&outcome) && !items::summary::is_covered(tx, asking.turn.session, outcome)?)
 }
 
 /// Records a new request of a call.

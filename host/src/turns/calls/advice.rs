@@ -38,7 +38,7 @@ const fn sentence(code: DenialCode) -> Option<&'static str> {
             "it sends a value out that no person typed, and your context holds text of others; say in your answer what you would send, so that the person can type it"
         }
         DenialCode::CallRepeated => {
-            "the same call may have happened already, before the host restarted; say so in your answer, and do not try again"
+            "an equal call of this task ran already or may have run, and you had not seen its outcome; if it ran, you will be told in a later turn; do not make it again"
         }
         DenialCode::CallAlwaysAsks => {
             "every call of this tool needs the yes of a person, and no person can be asked; say in your answer what you would do"

@@ -2,7 +2,7 @@
 //!
 //! Never writes a summary and never judges one. See [`crate::turns::context::summary`].
 
-pub use ironclaw_store::tables::items::{Covered, covered, summary_ordinal as ordinal};
+pub use ironclaw_store::tables::items::{Covered, covered, is_covered, summary_ordinal as ordinal};
 
 use ironclaw_contract::ids::{ItemId, SessionId};
 use ironclaw_state::{ReadTx, WriteTx};

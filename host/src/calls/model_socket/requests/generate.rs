@@ -232,6 +232,7 @@ impl Server {
         let called = !answered.output.calls.is_empty();
         let (shared, session, key) = (Arc::clone(&self.shared), self.session, Arc::clone(&self.key));
         let named = std::mem::take(&mut prepared.named);
+        let prompt: Vec<ItemId> = named.iter().map(|item| item.tuple.item).collect();
         let response = self
             .decide(move |tx| {
                 request_budget::settle(tx, &prepared.booked, &answered)?;
@@ -262,8 +263,8 @@ impl Server {
                 note_sealed(tx, session, turn, &item.tuple, endpoint, usage)?;
                 let target = ResultTarget { session, turn, key: &key, sealer: &shared.record().sealer };
                 let mut answered = Vec::with_capacity(judged.len());
-                let asks =
-                    Asks { shared: &shared, turn: &open, agent: &agent, labels: &of_output, facts: &facts, key: &key };
+                let (shared, agent, facts, labels) = (&*shared, &agent, &facts, &of_output);
+                let asks = Asks { shared, turn: &open, agent, prompt: &prompt, labels, facts, key: &key };
                 for (position, judged) in judged.iter_mut().enumerate() {
                     asks.record(tx, item.tuple.item, position, judged, copies.remove(&position))?;
                     answered.push(asks.answer(tx, &target, judged, found.get(&position))?);

@@ -38,6 +38,8 @@ pub(super) struct Asks<'a> {
     pub(super) shared: &'a ModelServers,
     pub(super) turn: &'a Turn,
     pub(super) agent: &'a Agent,
+    /// The items of the prompt of the output.
+    pub(super) prompt: &'a [ItemId],
     pub(super) labels: &'a [Label],
     pub(super) facts: &'a TurnFacts,
     pub(super) key: &'a ContentKey,
@@ -83,6 +85,7 @@ impl Asks<'_> {
             turn: self.turn,
             agent: self.agent,
             output,
+            prompt: self.prompt,
             labels: self.labels,
             typed: &self.facts.network.typed,
             key: self.key,
