@@ -3,7 +3,7 @@
 //! Never prints and never runs a command. See `commands::quickstart` and `commands::service`.
 
 use crate::home::Home;
-use std::borrow::Cow;
+use ironclaw_text::shell::quoted;
 use std::env;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -43,15 +43,6 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
     identity(one).is_some_and(|found| identity(other) == Some(found))
 }
 
-/// Returns a word in the form that a shell reads as one word.
-pub fn quoted(word: &str) -> Cow<'_, str> {
-    let is_plain = !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-/:@%+=,".contains(&b));
-    match is_plain {
-        true => Cow::Borrowed(word),
-        false => Cow::Owned(format!("'{}'", word.replace('\'', r"'\''"))),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,13 +65,5 @@ mod tests {
         symlink(inside.join("ironctl"), &linked).expect("linked");
         assert_eq!(word(&linked), "ironctl", "PATH has the same file");
         assert_eq!(program(None, &search), "ironctl");
-    }
-
-    #[test]
-    fn word_with_special_characters_is_quoted_for_a_shell() {
-        assert_eq!(quoted("/srv/iron-claw_1.0"), "/srv/iron-claw_1.0");
-        assert_eq!(quoted("/srv/my home"), "'/srv/my home'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
-        assert_eq!(quoted(""), "''");
     }
 }

@@ -6,9 +6,10 @@ use super::named_agent::NamedAgent;
 use crate::at::At;
 use crate::clock;
 use crate::failure::Error;
-use crate::own_command::{own_command, quoted};
+use crate::own_command::own_command;
 use clap::Subcommand;
 use ironclaw_contract::operator::{Allowance, AllowanceDraft, AllowanceOffer, NewAllowance, routes};
+use ironclaw_text::shell::quoted;
 use serde_json::{Map, Value, json};
 
 /// The verbs of `ironctl allowance`.

@@ -13,6 +13,7 @@ use ironclaw_contract::seam::change::GuardMode;
 use ironclaw_judge::Class;
 use ironclaw_judge::call::Reason;
 use ironclaw_judge::manifest::server;
+use ironclaw_text::shell::quoted;
 use serde_json::{Map, Value};
 
 /// The host of a proposed grant.
@@ -181,10 +182,4 @@ fn repeated(agent: &Agent, catalogue: &Catalogue, made: &calls::Call) -> Option<
         }
     }
     Some(remedy("repeat it for this person without a question", command + " --count 10 --until 7d"))
-}
-
-/// Returns a word in the form that a shell reads as one word.
-fn quoted(word: &str) -> String {
-    let is_plain = word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-/:@%+=,".contains(&byte));
-    if is_plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }

@@ -246,7 +246,7 @@ pub(crate) mod tests {
         for (uri, command) in [
             (
                 "/github.com/eve/c.git/info/refs?service=git-upload-pack",
-                "github.com --commands git --method GET --method POST --path '/a/{repo}' --path '/eve/c.git' --upload-bytes-max 100",
+                "github.com --commands git --method GET --method POST --path '/a/{repo}' --path /eve/c.git --upload-bytes-max 100",
             ),
             (
                 "http://registry.npmjs.org/-/v1/search?text=x",

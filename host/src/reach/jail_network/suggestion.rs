@@ -7,6 +7,7 @@ use super::hosts::{GrantedHost, HTTP_PORT, HTTPS_PORT};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_judge::egress::{Commands, Grant, GrantText, Missing};
 use ironclaw_store::refusal::Refusal;
+use ironclaw_text::shell::quoted;
 
 /// The end of the path of the first request of git for a repository.
 const GIT_REFERENCES: &str = "/info/refs?service=git-upload-pack";
@@ -91,12 +92,12 @@ pub(super) fn for_request(held: &Grant, missing: &Missing, agent: &str) -> Strin
         _ => (both(&held.paths, &wanted.paths).cloned().collect(), false),
     };
     paths.iter().for_each(|path| add("--path", &quoted(path)));
-    if has_push {
-        add("--push", "");
-    }
     held.secret.iter().for_each(|secret| add("--secret", secret));
     let bytes = held.upload_bytes_max.max(wanted.upload_bytes_max);
     bytes.into_iter().for_each(|bytes| add("--upload-bytes-max", &bytes.to_string()));
+    if has_push {
+        command.push_str(" --push");
+    }
     format!("an operator can grant it: {command}")
 }
 
@@ -121,10 +122,6 @@ fn repositories(held: &GrantText, wanted: &GrantText) -> (Vec<String>, bool) {
 /// Returns a host as an operator names it: a grant of plain http is one of https.
 fn named(host: &str, port: u16) -> String {
     if matches!(port, HTTP_PORT | HTTPS_PORT) { host.to_owned() } else { format!("{host}:{port}") }
-}
-
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

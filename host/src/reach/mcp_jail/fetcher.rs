@@ -2,6 +2,7 @@
 //!
 //! Pure, and starts nothing. An option that changes what would run is named, and not guessed. See `reach::mcp_jail::command`.
 
+use ironclaw_text::shell::quoted;
 use std::fmt;
 
 /// The registry of a package.
@@ -239,16 +240,7 @@ impl fmt::Display for Fetched {
             write!(f, "{} ", package.option())?;
         }
         write!(f, "-- {}", self.usual_program())?;
-        self.arguments.iter().try_for_each(|word| write!(f, " {}", for_shell(word)))
-    }
-}
-
-/// Returns a word as a shell reads it.
-fn for_shell(word: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/:@%+=,".contains(&byte);
-    match !word.is_empty() && word.bytes().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
+        self.arguments.iter().try_for_each(|word| write!(f, " {}", quoted(word)))
     }
 }
 
@@ -295,7 +287,6 @@ mod tests {
             let read = read(&words(line)).unwrap_or_else(|| panic!("{line}")).expect(line);
             assert_eq!(read.to_string(), wanted, "{line}");
         }
-        assert_eq!(for_shell("two 'words'"), "'two '\\''words'\\'''");
     }
 
     #[test]

@@ -5,8 +5,9 @@
 use crate::at::At;
 use crate::failure::Error;
 use crate::output::Output;
-use crate::own_command::{own_command, quoted};
+use crate::own_command::own_command;
 use ironclaw_contract::operator::{ConfigurationAudit, Finding, FindingArea, FindingLevel, routes};
+use ironclaw_text::shell::quoted;
 use serde::Serialize;
 
 /// Columns of the level and the gap behind it.

@@ -10,10 +10,10 @@ use crate::commands::change;
 use crate::commands::propose;
 use crate::commands::review;
 use crate::failure::Error;
-use crate::own_command::quoted;
 use ironclaw_contract::operator::{
     ChangeKind, ChangeStatus, McpLook, McpServer, McpServerState, UNANNOUNCED_S256, routes,
 };
+use ironclaw_text::shell::quoted;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;

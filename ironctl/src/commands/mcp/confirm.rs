@@ -7,10 +7,10 @@ use crate::at::At;
 use crate::commands::propose::decide;
 use crate::failure::Error;
 use crate::local_file;
-use crate::own_command::quoted;
 use ironclaw_contract::operator::{
     Change, ChangeKind, ChangeStatus, Digest, McpLook, McpServer, McpServerState, PAYLOAD_BYTES_MAX, routes,
 };
+use ironclaw_text::shell::quoted;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 

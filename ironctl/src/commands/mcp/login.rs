@@ -6,8 +6,8 @@
 use super::wording;
 use crate::at::At;
 use crate::failure::Error;
-use crate::own_command::quoted;
 use ironclaw_contract::operator::{McpLoginAnswer, McpLoginBegun, McpServer, NewMcpLogin, routes};
+use ironclaw_text::shell::quoted;
 use std::io::{self, Read};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

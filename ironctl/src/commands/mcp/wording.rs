@@ -3,8 +3,8 @@
 //! Never prints a text of a server as it came: control, hidden and reordering characters become codes. See [`ironclaw_text::visible`].
 
 use crate::output::Output;
-use crate::own_command::quoted;
 use ironclaw_contract::operator::{McpListed, McpLoginState, McpServer, McpServerState, McpServerTool};
+use ironclaw_text::shell::quoted;
 use ironclaw_text::visible;
 
 /// Columns of a line with a text of a server, if the terminal is not narrower.

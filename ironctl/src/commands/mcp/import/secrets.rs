@@ -6,9 +6,9 @@ use super::entry::{Needed, Plan, Use};
 use crate::at::At;
 use crate::client::Client;
 use crate::failure::Error;
-use crate::own_command::quoted;
 use crate::secret_input;
 use ironclaw_contract::operator::{NewSecret, routes};
+use ironclaw_text::shell::quoted;
 use std::io::{self, IsTerminal};
 use std::sync::Mutex;
 
