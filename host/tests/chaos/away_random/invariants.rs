@@ -5,6 +5,7 @@
 use super::ledger::{Ledger, word};
 use super::rows::{Notification, Occurrence, Question, Rows, Schedule};
 use super::{CHANNELS, Followed, Random};
+use crate::e2e::schedule_faults::clocked::ms;
 use crate::support::hooks::Response;
 use crate::support::host_fixture::WAIT_MAX;
 use serde_json::Value;
@@ -36,7 +37,7 @@ impl Random {
         for row in &view.rows.schedules {
             let followed = &self.known.schedules[&row.id];
             let own: Vec<&Occurrence> = view.rows.occurrences.iter().filter(|one| one.schedule == row.id).collect();
-            check_times(row, followed, &own, self.latest);
+            check_times(row, followed, &own, view.retimed(row), self.latest);
             view.check_state(row, followed);
             view.check_series(row);
         }
@@ -278,12 +279,13 @@ impl Random {
     }
 }
 
-/// Checks that each time of a schedule that has come is in one row, and that no row is early or of another time.
-fn check_times(row: &Schedule, followed: &Followed, rows: &[&Occurrence], latest: i64) {
+/// Checks that each time of a schedule that has come is in one row, and that no row is early or of another time. `retimed` is the
+/// earliest next time that the host computed again: a clock that was ahead at the beginning of a span was set back.
+fn check_times(row: &Schedule, followed: &Followed, rows: &[&Occurrence], retimed: Option<i64>, latest: i64) {
     let mut covered = BTreeSet::new();
     for one in rows.iter().filter(|one| !one.is_by_hand) {
         let has = |span: &&super::Span| {
-            span.from <= one.due
+            span.from.min(retimed.unwrap_or(i64::MAX)) <= one.due
                 && span.end.is_none_or(|end| one.due <= end)
                 && span.series.due_between(one.due - 1, one.due, 1) == [one.due]
         };
@@ -302,6 +304,12 @@ fn check_times(row: &Schedule, followed: &Followed, rows: &[&Occurrence], latest
 }
 
 impl View {
+    /// Returns the earliest next time of a schedule that the host computed again.
+    fn retimed(&self, row: &Schedule) -> Option<i64> {
+        let entries = self.ledger.with("schedule", &row.id).filter(|entry| entry["what"] == "schedule.retimed");
+        entries.filter_map(|entry| entry["next"].as_str().map(ms)).min()
+    }
+
     /// Checks that the state of a schedule is the one of its last entry, and the one that the host reported.
     fn check_state(&self, row: &Schedule, followed: &Followed) {
         let last = self.ledger.with("schedule", &row.id).filter_map(|entry| match word(entry, "what") {
