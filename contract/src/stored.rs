@@ -81,7 +81,12 @@ values!(
     ItemKind,
     Access,
     AgentRole,
+    ArgumentRule,
     CallState,
+    Class,
+    JudgementStage,
+    StageAnswer,
+    ToolReach,
     CatchUp,
     ChangeKind,
     ChangeStatus,
@@ -155,7 +160,7 @@ mod schemas {
     }
 
     lists!(
-        Access, AgentRole, AllowanceStatus, CallState, CatchUp, CeilingKind, ChangeKind, ChangeStatus, ChannelKind,
+        Access, AgentRole, AllowanceStatus, ArgumentRule, CallState, Class as "CallClass", JudgementStage, StageAnswer, ToolReach, CatchUp, CeilingKind, ChangeKind, ChangeStatus, ChannelKind,
         Commands, Decider, DestinationState, Engage, EntryType, FeatureState, FileKind, FileLoss, GuardMode, Ignored, ItemKind, Label,
         FindingArea, FindingLevel, Supposition,
         LedgerFault, McpListed, McpLoginState, McpServerState, McpTransport, McpUnfitReason, ModelKind, NoCopy, OccurrenceState,

@@ -6,8 +6,10 @@
 #[doc(hidden)]
 pub use serde;
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
+use serde::Deserializer;
+use serde::de::Visitor;
+use std::fmt;
+use std::marker::PhantomData;
 use std::str::FromStr;
 
 /// Characters of an unknown word in an error.
@@ -24,14 +26,27 @@ pub fn unknown(list: &str, word: &str, words: &[&str]) -> String {
     format!("unknown {} {shown:?}: expected {expected}", list.to_lowercase())
 }
 
-/// Reads a word of a list from JSON.
+/// Reads a word of a list. The error is of the word itself, so that a format with places names its line.
 #[doc(hidden)]
 pub fn read<'de, W: FromStr, D: Deserializer<'de>>(
     deserializer: D,
     words: &'static [&'static str],
 ) -> Result<W, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    text.parse().map_err(|_| D::Error::unknown_variant(&text, words))
+    struct Reader<W>(&'static [&'static str], PhantomData<W>);
+
+    impl<W: FromStr> Visitor<'_> for Reader<W> {
+        type Value = W;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a string")
+        }
+
+        fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<W, E> {
+            text.parse().map_err(|_| E::unknown_variant(text, self.0))
+        }
+    }
+
+    deserializer.deserialize_str(Reader(words, PhantomData))
 }
 
 /// Declares closed lists: for each an enum with `ALL` in its order, `name`, `Display`, `FromStr` and the conversions of serde.

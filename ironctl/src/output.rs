@@ -8,10 +8,17 @@ pub mod table;
 use crate::failure::Error;
 use serde::Serialize;
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::fmt::Write as _;
 use std::io::{self, BufRead, IsTerminal, Write};
 use table::{Columns, Laid};
 use unicode_width::UnicodeWidthChar;
+
+/// Returns words of a closed list with `between` between them.
+pub fn joined(words: impl IntoIterator<Item = impl Display>, between: &str) -> String {
+    let words: Vec<String> = words.into_iter().map(|word| word.to_string()).collect();
+    words.join(between)
+}
 
 /// The output for people or, with `--json`, for scripts.
 #[derive(Debug, Clone, Copy)]

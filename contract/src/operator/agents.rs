@@ -4,6 +4,7 @@
 
 use super::allowances::Allowance;
 use super::calls::{AgentGroup, Destination, EgressGrant};
+use super::judgement::Class;
 use super::schedules::ScheduleView;
 use super::skills::InstalledSkill;
 use super::usage::AgentBudget;
@@ -121,7 +122,7 @@ pub struct AgentScope {
     /// `person`, `guest`, `agent`, `schedule` or `unsigned`. An agent or a schedule may also ask for what its group or its list has.
     pub principal: String,
     /// The classes that it may ask for.
-    pub may: Vec<String>,
+    pub may: Vec<Class>,
     /// The classes of a request that asks for none.
-    pub unasked: Vec<String>,
+    pub unasked: Vec<Class>,
 }

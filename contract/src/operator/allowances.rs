@@ -2,6 +2,7 @@
 //!
 //! Plain data. An allowance names the digest of the page that its person was shown.
 
+use super::denial::DenialCode;
 use crate::canonical::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -110,7 +111,7 @@ pub struct Allowance {
     /// The fields with any value.
     pub anything: Vec<String>,
     /// The codes of the reasons that it lifts.
-    pub lifts: Vec<String>,
+    pub lifts: Vec<DenialCode>,
     /// The number of calls that it permits.
     pub count: u32,
     /// The number of calls that it permitted.

@@ -3,7 +3,9 @@
 //! Plain data. `host/src/api/calls.rs` makes it.
 
 use super::bound::Bound;
+use super::denial::DenialCode;
 use super::files::SentFile;
+use super::judgement::{ArgumentRule, Class, JudgementStage, StageAnswer, ToolReach};
 use super::people::Role;
 use crate::ids::{CallId, MessageId, RequestId, SessionId, TurnId};
 use serde::{Deserialize, Serialize};
@@ -14,12 +16,12 @@ pub use crate::seam::egress::Commands;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct CallStage {
-    /// The stage: `known`, `classified`, `granted`, `receiver`, `budget`, `scope`, `inputs`, `outward` or `always_ask`.
-    pub stage: String,
-    /// `pass`, `ask`, `deny`, `lifted` by a dangerous mode, or `covered` by a flow of a schedule.
-    pub answer: String,
+    /// The stage.
+    pub stage: JudgementStage,
+    /// Its answer.
+    pub answer: StageAnswer,
     /// The code, for an answer other than `pass`.
-    pub code: Option<String>,
+    pub code: Option<DenialCode>,
     /// A sentence about the code.
     pub meaning: Option<String>,
 }
@@ -76,16 +78,16 @@ pub struct CallWhy {
     /// The tool.
     pub tool: String,
     /// The class of a permitted call.
-    pub class: Option<String>,
+    pub class: Option<Class>,
     /// Its state.
     pub status: CallState,
     /// The code of a refused call.
-    pub code: Option<String>,
+    pub code: Option<DenialCode>,
     /// The stages in their order, up to the one that denied; empty for a call of an earlier version.
     pub stages: Vec<CallStage>,
     /// The codes that would have stopped the call in mode `enforce`, and that a dangerous mode lifted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub would_have_blocked: Vec<String>,
+    pub would_have_blocked: Vec<DenialCode>,
     /// A sentence about the outcome.
     pub summary: String,
     /// The bound by which the call was refused.
@@ -108,8 +110,8 @@ pub struct CallWhy {
 pub struct ToolArgument {
     /// Its name.
     pub name: String,
-    /// `floor` (who or what the call acts on), `content` or `free`.
-    pub rule: String,
+    /// Its rule.
+    pub rule: ArgumentRule,
     /// True if a third party receives its value.
     pub outward: bool,
 }
@@ -119,7 +121,7 @@ pub struct ToolArgument {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ToolRule {
     /// The class of the calls.
-    pub class: String,
+    pub class: Class,
     /// The table of `policy.toml` that applies: `tool.NAME` or `call.CLASS`. Absent if the policy has neither, so that the defaults hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table: Option<String>,
@@ -141,10 +143,10 @@ pub struct Tool {
     pub name: String,
     /// Its description for a model.
     pub description: String,
-    /// `read`, `write`, `send`, `exec`, `trade` or `ask`.
-    pub class: String,
-    /// Where its effect is: `contained`, `action`, `http` or `outside`.
-    pub reach: String,
+    /// The class of its calls.
+    pub class: Class,
+    /// The place of its effect.
+    pub reach: ToolReach,
     /// True if the host can undo its effect.
     pub reversible: bool,
     /// True if every call needs a person.
@@ -281,9 +283,9 @@ pub struct TestedCall {
     /// `permitted`, `asked` (it needs people) or `refused`.
     pub status: CallState,
     /// The class of a call that is permitted or needs people.
-    pub class: Option<String>,
+    pub class: Option<Class>,
     /// The code of a refused call, or of the first reason of one that needs people.
-    pub code: Option<String>,
+    pub code: Option<DenialCode>,
     /// The stages in their order, up to the one that denied.
     pub stages: Vec<CallStage>,
     /// The words that a model gets about a refused call.

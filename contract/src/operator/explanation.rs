@@ -3,6 +3,8 @@
 //! Plain data. `host/src/calls/supposition.rs` judges it with the functions that judge real calls.
 
 use super::calls::{CallStage, CallState, ToolArgument, ToolRule};
+use super::denial::DenialCode;
+use super::judgement::{Class, ToolReach};
 use super::usage::Ceiling;
 use crate::seam::change::GuardMode;
 use serde::{Deserialize, Serialize};
@@ -62,13 +64,13 @@ pub struct ExplainedCall {
     pub known: bool,
     /// The code of the reason why the agent does not have the tool, or may not call it now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub missing: Option<String>,
+    pub missing: Option<DenialCode>,
     /// The class of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub class: Option<String>,
-    /// The place of its effect: `contained`, `action`, `http` or `outside`.
+    pub class: Option<Class>,
+    /// The place of its effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reach: Option<String>,
+    pub reach: Option<ToolReach>,
     /// The guard mode of the agent.
     pub mode: GuardMode,
     /// The rule of the policy for such a call; absent if it asks a person itself.
@@ -111,7 +113,7 @@ pub struct Situation {
     pub status: CallState,
     /// The code of the refusal, or of the first reason to ask.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub code: Option<String>,
+    pub code: Option<DenialCode>,
     /// The people who decide about an asked call: the name of the person, or roles with the number of approvals.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deciders: Vec<String>,

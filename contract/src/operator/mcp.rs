@@ -1,6 +1,7 @@
 //! MCP servers over the API: the catalogue, and the table of a server's tools that people confirm.
 
 use super::agents::{AgentMount, AgentPackages};
+use super::judgement::Class;
 use crate::canonical::Digest;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -152,8 +153,8 @@ pub struct McpServerTool {
     pub offered_as: Option<String>,
     /// Its description, which the server wrote.
     pub description: String,
-    /// Class of its calls.
-    pub class: String,
+    /// The class of its calls; null without a manifest.
+    pub class: Option<Class>,
     /// The rule of each argument: `floor content free`, with ` outward` if a third party receives the value.
     pub rules: BTreeMap<String, String>,
     /// Labels of its results.

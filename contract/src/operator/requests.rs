@@ -4,7 +4,9 @@
 
 use super::bound::Bound;
 use super::calls::CallState;
+use super::denial::DenialCode;
 use super::files::SentFile;
+use super::judgement::Class;
 use crate::canonical::Digest;
 use crate::ids::{CallId, ChangeId, MessageId, QuestionId, RequestId, SessionId, TurnId};
 use serde::{Deserialize, Serialize};
@@ -77,7 +79,7 @@ crate::words! {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct RequestReason {
     /// The code of the stage that found it.
-    pub reason: String,
+    pub reason: DenialCode,
     /// A sentence about the code.
     pub meaning: String,
     /// `principal`: the person of the turn. `policy`: people with the roles of the policy.
@@ -277,7 +279,7 @@ pub struct CallRequest {
     /// The tool.
     pub tool: String,
     /// The class of the call.
-    pub class: String,
+    pub class: Class,
     /// The session.
     pub session_id: SessionId,
     /// The turn that asked.
@@ -338,11 +340,11 @@ pub struct MessageCall {
     /// The tool.
     pub tool: String,
     /// Its class; null for a call that was denied before it had one.
-    pub class: Option<String>,
+    pub class: Option<Class>,
     /// Its state.
     pub status: CallState,
     /// The code of a refused call, or of the first reason of one that waits.
-    pub code: Option<String>,
+    pub code: Option<DenialCode>,
     /// The bound by which it was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<Bound>,

@@ -2,6 +2,7 @@
 //!
 //! Plain data. `host/src/api/scope.rs` makes it.
 
+use super::judgement::Class;
 use serde::{Deserialize, Serialize};
 
 /// Bytes of labelled requests for one measure.
@@ -24,7 +25,7 @@ pub struct ScopeMeasure {
     /// The code of the language.
     pub lang: String,
     /// `read`, `write` or `send`.
-    pub class: String,
+    pub class: Class,
     /// Requests that want the class and get it.
     pub right: usize,
     /// Requests that get the class and do not want it.
@@ -46,9 +47,9 @@ pub struct WrongScope {
     /// The text.
     pub text: String,
     /// The classes of its label.
-    pub wants: Vec<String>,
+    pub wants: Vec<Class>,
     /// The classes that the lexicon gives.
-    pub got: Vec<String>,
+    pub got: Vec<Class>,
     /// The words that gave them.
     pub words: Vec<String>,
 }

@@ -9,46 +9,11 @@ mod tests;
 use crate::class::{Class, Classes};
 use crate::manifest::Manifest;
 use crate::principal::{Principal, ReceiverPolicy};
-use ironclaw_contract::operator::{Decider, DenialCode};
+use ironclaw_contract::operator::{Decider, DenialCode, StageAnswer};
 use serde_json::{Map, Value};
 
+pub use ironclaw_contract::operator::JudgementStage as Stage;
 pub use ironclaw_contract::seam::change::GuardMode as Mode;
-
-ironclaw_contract::words! {
-    /// A stage of the judgement, in order.
-    pub enum Stage {
-        /// The tool exists and its arguments are readable.
-        Known = "known",
-        /// The tool has a manifest with a rule for every argument.
-        Classified = "classified",
-        /// The agent has the tool.
-        Granted = "granted",
-        /// The agent takes calls of this class from this kind of principal.
-        Receiver = "receiver",
-        /// The turn has room for the call.
-        Budget = "budget",
-        /// The request asked for calls of this class.
-        Scope = "scope",
-        /// The call fits where its context comes from.
-        Inputs = "inputs",
-        /// A person typed each value that leaves.
-        Outward = "outward",
-        /// The tool, the grant and the policy ask for no person.
-        AlwaysAsk = "always_ask",
-    }
-}
-
-impl Stage {
-    /// Returns whether a dangerous mode lifts this stage.
-    pub const fn is_lifted_by_modes(self) -> bool {
-        matches!(self, Self::Scope | Self::Inputs | Self::Outward)
-    }
-
-    /// Returns whether a flow of a schedule covers this stage: it names the sources of the text that may leave.
-    pub const fn is_covered_by_flows(self) -> bool {
-        matches!(self, Self::Inputs | Self::Outward)
-    }
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
@@ -65,13 +30,13 @@ pub enum Answer {
 
 impl Answer {
     /// Returns its word in explanations.
-    pub const fn name(self) -> &'static str {
+    pub const fn word(self) -> StageAnswer {
         match self {
-            Self::Pass => "pass",
-            Self::Ask(_) => "ask",
-            Self::Deny(_) => "deny",
-            Self::Lifted(_) => "lifted",
-            Self::Covered(_) => "covered",
+            Self::Pass => StageAnswer::Pass,
+            Self::Ask(_) => StageAnswer::Ask,
+            Self::Deny(_) => StageAnswer::Deny,
+            Self::Lifted(_) => StageAnswer::Lifted,
+            Self::Covered(_) => StageAnswer::Covered,
         }
     }
 

@@ -1,4 +1,4 @@
-//! The classes of effects of tool calls, and sets of them.
+//! Sets of classes of effects of tool calls.
 //!
 //! A class says what a call can do, and never whether it may.
 
@@ -6,60 +6,10 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// The kind of effect of a call; the words of a turn's scope.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Class {
-    Read,
-    /// Changes data of the agent itself, now or later.
-    Write,
-    /// Sends data to a recipient.
-    Send,
-    /// Runs a program that others choose.
-    Exec,
-    /// Spends or promises money or goods.
-    Trade,
-    /// Asks a person; without an answer it has no effect.
-    Ask,
-}
+pub use ironclaw_contract::operator::Class;
 
-impl Class {
-    pub const ALL: [Self; 6] = [Self::Read, Self::Write, Self::Send, Self::Exec, Self::Trade, Self::Ask];
-
-    /// Returns its word in configuration and ledger.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Send => "send",
-            Self::Exec => "exec",
-            Self::Trade => "trade",
-            Self::Ask => "ask",
-        }
-    }
-
-    const fn bit(self) -> u8 {
-        1 << self as u8
-    }
-}
-
-impl fmt::Display for Class {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// A word that is no class. It is refused, never mapped to a similar one.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown class of tools {0:?}: it is one of read, write, send, exec, trade, ask")]
-pub struct UnknownClass(pub String);
-
-impl FromStr for Class {
-    type Err = UnknownClass;
-
-    fn from_str(text: &str) -> Result<Self, UnknownClass> {
-        Self::ALL.into_iter().find(|class| class.name() == text).ok_or_else(|| UnknownClass(text.to_owned()))
-    }
+const fn bit(class: Class) -> u8 {
+    1 << class as u8
 }
 
 /// A set of classes.
@@ -74,7 +24,7 @@ impl Classes {
     pub const fn new(classes: &[Class]) -> Self {
         let (mut bits, mut n) = (0, 0);
         while n < classes.len() {
-            bits |= classes[n].bit();
+            bits |= bit(classes[n]);
             n += 1;
         }
         Self(bits)
@@ -82,13 +32,13 @@ impl Classes {
 
     /// Returns whether the set has this class.
     pub const fn has(self, class: Class) -> bool {
-        self.0 & class.bit() != 0
+        self.0 & bit(class) != 0
     }
 
     /// Returns the set with this class.
     #[must_use]
     pub const fn with(self, class: Class) -> Self {
-        Self(self.0 | class.bit())
+        Self(self.0 | bit(class))
     }
 
     /// Returns the classes that both sets have.
@@ -134,10 +84,10 @@ impl fmt::Debug for Classes {
 }
 
 impl FromStr for Classes {
-    type Err = UnknownClass;
+    type Err = String;
 
     /// Reads words that white space separates.
-    fn from_str(text: &str) -> Result<Self, UnknownClass> {
+    fn from_str(text: &str) -> Result<Self, String> {
         text.split_whitespace().map(str::parse).collect()
     }
 }

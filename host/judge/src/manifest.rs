@@ -5,6 +5,7 @@
 mod schema;
 pub mod server;
 
+pub use ironclaw_contract::operator::{ArgumentRule as Rule, ToolReach as Reach};
 pub use schema::schema;
 
 use crate::class::{Class, Classes};
@@ -15,59 +16,6 @@ use std::sync::LazyLock;
 
 /// The manifests of the built-in tools.
 const BUILT_IN: &str = include_str!("../data/tools.toml");
-
-/// Where a tool runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Reach {
-    /// In the jail of the session, or on the notes of the agent.
-    Contained,
-    /// As an action of the host that a person decides, or that has its own check.
-    Action,
-    /// As a request over the network that the host makes.
-    Http,
-    /// At a recipient outside of the session.
-    Outside,
-}
-
-impl Reach {
-    pub const ALL: [Self; 4] = [Self::Contained, Self::Action, Self::Http, Self::Outside];
-
-    /// Returns its word in manifests and in the API.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Contained => "contained",
-            Self::Action => "action",
-            Self::Http => "http",
-            Self::Outside => "outside",
-        }
-    }
-}
-
-/// The rule of an argument.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Rule {
-    /// It says who or what the call acts on: a recipient, an address, an amount.
-    Floor,
-    /// It is the content that the call transports.
-    Content,
-    /// Its value has no effect beyond the session.
-    Free,
-}
-
-impl Rule {
-    pub const ALL: [Self; 3] = [Self::Floor, Self::Content, Self::Free];
-
-    /// Returns its word in manifests and in the API.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Floor => "floor",
-            Self::Content => "content",
-            Self::Free => "free",
-        }
-    }
-}
 
 /// An argument of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

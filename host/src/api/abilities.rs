@@ -11,7 +11,7 @@ use crate::turns::budget::book;
 use axum::Json;
 use axum::extract::Path;
 use ironclaw_contract::operator::{Agent, AgentAbilities, AgentScope};
-use ironclaw_judge::{Classes, Principal, ReceiverPolicy};
+use ironclaw_judge::{Principal, ReceiverPolicy};
 use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::Denied;
@@ -61,6 +61,9 @@ fn abilities(tx: &ReadTx<'_>, agent: &registry::Agent, to: &Person) -> Result<Ag
 /// Returns the classes that a kind of principal may ask an agent for.
 fn scope(principal: Principal) -> AgentScope {
     let allowed = ReceiverPolicy::default().allowed(principal);
-    let words = |classes: Classes| classes.iter().map(|class| class.name().to_owned()).collect();
-    AgentScope { principal: principal.name().to_owned(), may: words(allowed.may), unasked: words(allowed.unasked) }
+    AgentScope {
+        principal: principal.name().to_owned(),
+        may: allowed.may.iter().collect(),
+        unasked: allowed.unasked.iter().collect(),
+    }
 }

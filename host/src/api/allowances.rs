@@ -158,7 +158,7 @@ pub(super) fn view(tx: &ReadTx<'_>, row: &Row) -> Result<Allowance, ironclaw_sta
         fields: Value::Object(row.fields.clone()),
         absent: control.iter().filter(|name| !row.fields.contains_key(*name)).cloned().collect(),
         anything: names.filter(|name| !control.contains(name)).cloned().collect(),
-        lifts: allowance::LIFTED.iter().map(|code| code.name().to_owned()).collect(),
+        lifts: allowance::LIFTED.to_vec(),
         count: row.uses_max,
         used: row.uses,
         created_at: ironclaw_ledger::rfc3339(row.created_at),

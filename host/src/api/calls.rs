@@ -19,12 +19,12 @@ use axum::Json;
 use axum::extract::{Path, State};
 use ironclaw_contract::ids::{CallId, TurnId};
 use ironclaw_contract::operator::{
-    Bound, CallStage, CallWhy, DenialCode, EgressGrant, ManifestSchema, MessageCall, TestCall, TestedCall, Tool,
-    ToolArgument, ToolRule,
+    Bound, CallStage, CallWhy, DenialCode, EgressGrant, ManifestSchema, MessageCall, StageAnswer, TestCall, TestedCall,
+    Tool, ToolArgument, ToolRule,
 };
 use ironclaw_contract::seam::change::Egress;
 use ironclaw_contract::seam::seal::ItemKind;
-use ironclaw_judge::call::{Answer as StageAnswer, Stage};
+use ironclaw_judge::call::{Answer as Answered, Stage};
 use ironclaw_judge::manifest;
 use ironclaw_judge::typed::Typed;
 use ironclaw_judge::{Class, Classes, Principal};
@@ -59,12 +59,12 @@ fn look(tx: &ReadTx<'_>, wrapping: &WrappingKey, person: &Person, call: CallId) 
     // The transcript is the way to a conversation of another person, and leaves an entry in the ledger.
     let result = if is_own { result(tx, wrapping, &row)? } else { None };
     let stages: Vec<_> = recorded(&judged.stages);
-    let lifted = stages.iter().filter(|stage| stage.answer == "lifted").filter_map(|stage| stage.code.clone());
+    let lifted = stages.iter().filter(|stage| stage.answer == StageAnswer::Lifted).filter_map(|stage| stage.code);
     let would_have_blocked = if row.state == CallState::Refused { Vec::new() } else { lifted.collect() };
     let request = requests::find_by_call(tx, call)?;
     let summary = match row.state {
         CallState::Asked => summary_of_asked(request.as_ref().map(|request| request.status)),
-        state => summary(state, &judged.code),
+        state => summary(state, judged.code),
     };
     let bound = bound_of(call, &judged)?;
     let summary = match &bound {
@@ -76,9 +76,9 @@ fn look(tx: &ReadTx<'_>, wrapping: &WrappingKey, person: &Person, call: CallId) 
         session_id: row.session,
         turn_id: row.turn,
         tool: row.tool,
-        class: Some(judged.class).filter(|class| !class.is_empty()),
+        class: judged.class,
         status: row.state,
-        code: Some(judged.code).filter(|code| !code.is_empty()),
+        code: judged.code,
         stages,
         would_have_blocked,
         summary,
@@ -114,16 +114,12 @@ fn result(tx: &ReadTx<'_>, wrapping: &WrappingKey, row: &CallRow) -> Result<Opti
 /// Returns recorded answers with the meaning of their codes.
 fn recorded(stages: &str) -> Vec<CallStage> {
     let told = calls::answers(stages).map(|(stage, answer, code)| CallStage {
-        stage: stage.to_owned(),
-        answer: answer.to_owned(),
-        code: code.map(str::to_owned),
-        meaning: code.and_then(meaning),
+        stage,
+        answer,
+        code,
+        meaning: code.map(|code| code.meaning().to_owned()),
     });
     told.collect()
-}
-
-fn meaning(code: &str) -> Option<String> {
-    code.parse::<DenialCode>().ok().map(|code| code.meaning().to_owned())
 }
 
 /// Returns the state of a call that waited for people, by the state of its request.
@@ -137,7 +133,7 @@ fn summary_of_asked(request: Option<requests::Status>) -> String {
     }
 }
 
-fn summary(state: CallState, code: &str) -> String {
+fn summary(state: CallState, code: Option<DenialCode>) -> String {
     match state {
         CallState::Permitted => "The call is permitted and has no result yet.".to_owned(),
         CallState::Asked => "The call waits for people.".to_owned(),
@@ -149,8 +145,8 @@ fn summary(state: CallState, code: &str) -> String {
             "The call was begun. It is unknown if it had its effect, and it does not run again.".to_owned()
         }
         CallState::Void => "The call was permitted. Its turn ended before it began, so it was not made.".to_owned(),
-        CallState::Refused => match meaning(code) {
-            Some(meaning) => format!("The call was refused: {meaning}"),
+        CallState::Refused => match code {
+            Some(code) => format!("The call was refused: {}", code.meaning()),
             None => "The call was refused by an earlier version of the host, which kept no code.".to_owned(),
         },
     }
@@ -185,7 +181,7 @@ fn rules(policy: &Policy, tool: &str) -> Vec<ToolRule> {
 pub(super) fn rule_for(policy: &Policy, class: Class, tool: &str) -> ToolRule {
     let rule = policy.call_rule(class, tool);
     ToolRule {
-        class: class.name().to_owned(),
+        class,
         table: policy.call_table(class, tool).map(|calls| calls.to_string()),
         roles: rule.roles.clone(),
         approvals: rule.approvals,
@@ -197,11 +193,11 @@ pub(super) fn rule_for(policy: &Policy, class: Class, tool: &str) -> ToolRule {
 /// Returns an argument with its rule.
 pub(super) fn field(entry: (&String, &manifest::Argument)) -> ToolArgument {
     let (name, argument) = entry;
-    ToolArgument { name: name.clone(), rule: argument.rule.name().to_owned(), outward: argument.outward }
+    ToolArgument { name: name.clone(), rule: argument.rule, outward: argument.outward }
 }
 
 /// Returns the answers of the stages of a judgement with the meaning of their codes.
-pub(super) fn answers(trace: &[(Stage, StageAnswer)]) -> Vec<CallStage> {
+pub(super) fn answers(trace: &[(Stage, Answered)]) -> Vec<CallStage> {
     recorded(&calls::stages(trace))
 }
 
@@ -209,8 +205,8 @@ fn view(tool: &tools::Tool, manifest: &manifest::Manifest, agents: Vec<String>, 
     Tool {
         name: tool.name.to_owned(),
         description: tool.description.to_owned(),
-        class: manifest.class.name().to_owned(),
-        reach: manifest.reach.name().to_owned(),
+        class: manifest.class,
+        reach: manifest.reach,
         reversible: manifest.reversible,
         always_ask: manifest.always_ask,
         effect: manifest.effect.clone(),
@@ -283,24 +279,20 @@ pub async fn test(
     let judged = look.await?;
     let stages = answers(&judged.by_stages.trace);
     Ok(Json(match judged.judgement {
-        Judgement::Permitted { class, .. } => TestedCall {
-            status: CallState::Permitted,
-            class: Some(class.name().to_owned()),
-            code: None,
-            stages,
-            advice: None,
-        },
+        Judgement::Permitted { class, .. } => {
+            TestedCall { status: CallState::Permitted, class: Some(class), code: None, stages, advice: None }
+        }
         Judgement::NeedsPerson { class, reasons, .. } => TestedCall {
             status: CallState::Asked,
-            class: Some(class.name().to_owned()),
-            code: Some(calls::main_code(&reasons).name().to_owned()),
+            class: Some(class),
+            code: Some(calls::main_code(&reasons)),
             stages,
             advice: None,
         },
         Judgement::Refused { code, .. } => TestedCall {
             status: CallState::Refused,
             class: None,
-            code: Some(code.name().to_owned()),
+            code: Some(code),
             stages,
             advice: Some(calls::advice(code).to_owned()),
         },
@@ -329,9 +321,9 @@ fn for_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<MessageCall>, Error> {
             bound: bound_of(call.id, &judgement)?,
             id: call.id,
             tool: call.tool,
-            class: Some(judgement.class).filter(|class| !class.is_empty()),
+            class: judgement.class,
             status: state,
-            code: Some(judgement.code).filter(|code| !code.is_empty()),
+            code: judgement.code,
             request,
             file: sent_files::find(tx, call.id)?,
         });

@@ -76,9 +76,9 @@ fn look(
     let is_decided = |class: &Class| policy::decided_classes(&tool).any(|decided| decided == *class);
     Ok(ExplainedCall {
         known: manifest.is_some(),
-        missing: catalogue.missing(&tool).map(|code| code.name().to_owned()),
-        class: class.map(|class| class.name().to_owned()),
-        reach: manifest.map(|manifest| manifest.reach.name().to_owned()),
+        missing: catalogue.missing(&tool),
+        class,
+        reach: manifest.map(|manifest| manifest.reach),
         mode: agent.mode,
         rule: class.filter(is_decided).map(|class| rule_for(&settings.policy, class, &tool)),
         fields: manifest.iter().flat_map(|manifest| manifest.arguments.iter().map(field)).collect(),
@@ -104,11 +104,11 @@ fn list(tx: &ReadTx<'_>, by: &Person, agent: &Agent, named: &str) -> Result<OfTu
 /// Returns the judgement at one request as people and scripts read it.
 fn situation(settings: &LiveSettings, person: &Person, request: &supposition::Request, outcome: &Outcome) -> Situation {
     let stages = answers(&outcome.judged.by_stages.trace);
-    let shown = |status, code: Option<&str>, deciders, allowance| Situation {
+    let shown = |status, code: Option<DenialCode>, deciders, allowance| Situation {
         request: request.kind,
         of: request.of.clone(),
         status,
-        code: code.map(str::to_owned),
+        code,
         deciders,
         allowance,
         stages,
@@ -116,16 +116,16 @@ fn situation(settings: &LiveSettings, person: &Person, request: &supposition::Re
     match (&outcome.judged.judgement, &outcome.at_once) {
         (Judgement::Permitted { .. }, _) => shown(CallState::Permitted, None, Vec::new(), None),
         (Judgement::Refused { code, .. }, _) | (Judgement::NeedsPerson { .. }, Some(Asked::Refused(code))) => {
-            shown(CallState::Refused, Some(code.name()), Vec::new(), None)
+            shown(CallState::Refused, Some(*code), Vec::new(), None)
         }
         (Judgement::NeedsPerson { .. }, Some(Asked::Over(_))) => {
-            shown(CallState::Refused, Some(DenialCode::CallAskedTooOften.name()), Vec::new(), None)
+            shown(CallState::Refused, Some(DenialCode::CallAskedTooOften), Vec::new(), None)
         }
         (Judgement::NeedsPerson { .. }, Some(Asked::Allowed(id))) => {
             shown(CallState::Permitted, None, Vec::new(), u64::try_from(*id).ok())
         }
         (Judgement::NeedsPerson { class, reasons, .. }, Some(Asked::Waits(_)) | None) => {
-            let code = calls::main_code(reasons).name();
+            let code = calls::main_code(reasons);
             let tool = &outcome.judged.call.tool;
             shown(CallState::Asked, Some(code), deciders(settings, person, *class, tool, reasons), None)
         }

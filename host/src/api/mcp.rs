@@ -173,7 +173,7 @@ fn tool(name: &str, seen: Option<&Listing>, confirmed: Option<&Listing>, known: 
         name: name.to_owned(),
         offered_as: manifest.map(|manifest| manifest.name.clone()),
         description: seen.or(confirmed).map(|listing| listing.description(name)).unwrap_or_default().to_owned(),
-        class: manifest.map(|manifest| manifest.class.name().to_owned()).unwrap_or_default(),
+        class: manifest.map(|manifest| manifest.class),
         rules: manifest.iter().flat_map(|manifest| &manifest.arguments).map(rule).collect(),
         labels: vec![Label::External.name().to_owned()],
         loosened: manifest.map(server::loosenings).unwrap_or_default(),

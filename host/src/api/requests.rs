@@ -328,7 +328,7 @@ fn view(tx: &ReadTx<'_>, all: &Requests, person: &Person, row: &Row, shown: Show
         status: row.status,
         call_id: row.call,
         tool: row.tool.clone(),
-        class: row.class.clone(),
+        class: row.class,
         session_id: row.session,
         turn_id: row.turn,
         message_id: row.root,

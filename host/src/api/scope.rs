@@ -8,7 +8,6 @@ use axum::Json;
 use ironclaw_contract::operator::{
     DenialCode, SCOPE_CASES_BYTES_MAX, ScopeMeasure, TestScope, TestedScope, WrongScope,
 };
-use ironclaw_judge::Classes;
 use ironclaw_judge::scope::report::{Measure, Report, Wrong};
 use ironclaw_store::refusal::Refusal;
 
@@ -42,17 +41,16 @@ fn view(report: Report) -> TestedScope {
 
 fn measure(found: Measure) -> ScopeMeasure {
     let Measure { lang, class, right, claimed, missed, precision, recall } = found;
-    ScopeMeasure { lang, class: class.name().to_owned(), right, claimed, missed, precision, recall }
+    ScopeMeasure { lang, class, right, claimed, missed, precision, recall }
 }
 
 fn mistaken(found: Wrong) -> WrongScope {
-    let names = |classes: Classes| classes.iter().map(|class| class.name().to_owned()).collect();
     let Wrong { case, got, words } = found;
     WrongScope {
         lang: case.lang,
         text: case.text,
-        wants: names(case.wants),
-        got: names(got),
+        wants: case.wants.iter().collect(),
+        got: got.iter().collect(),
         words: words.into_iter().map(|(_, words)| words).collect(),
     }
 }

@@ -36,7 +36,7 @@ use crate::turns::items::{NewItem, Recorded};
 use crate::turns::turn;
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{CallId, ItemId, SessionId, TurnId};
-use ironclaw_contract::operator::{Bound, DenialCode, LedgerEvent};
+use ironclaw_contract::operator::{Bound, DenialCode, LedgerEvent, StageAnswer};
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
 use ironclaw_judge::call::{Answer, Stage, would_have_blocked};
@@ -62,11 +62,11 @@ pub fn record(
         Judgement::Permitted { .. } | Judgement::NeedsPerson { .. } => None,
     };
     let (class, runs, state, code) = match &judged.judgement {
-        Judgement::Permitted { class, runs } => (class.name(), Some(*runs), CallState::Permitted, None),
+        Judgement::Permitted { class, runs } => (Some(*class), Some(*runs), CallState::Permitted, None),
         Judgement::NeedsPerson { class, reasons, .. } => {
-            (class.name(), Some(Runs::Await), CallState::Asked, Some(main_code(reasons)))
+            (Some(*class), Some(Runs::Await), CallState::Asked, Some(main_code(reasons)))
         }
-        Judgement::Refused { code, .. } => ("", None, CallState::Refused, Some(*code)),
+        Judgement::Refused { code, .. } => (None, None, CallState::Refused, Some(*code)),
     };
     let call = &judged.call;
     let new = NewCall {
@@ -108,19 +108,20 @@ pub fn record(
     Ok(())
 }
 
-/// Reads recorded answers of stages: the stage, the answer and the code.
-pub fn answers(stages: &str) -> impl Iterator<Item = (&str, &str, Option<&str>)> {
-    stages.split_ascii_whitespace().filter_map(|told| {
-        let (stage, answer) = told.split_once('=')?;
-        Some(answer.split_once(':').map_or((stage, answer, None), |(answer, code)| (stage, answer, Some(code))))
+/// Reads recorded answers of stages: the stage, the answer and the code. Words of an earlier version are left out.
+pub fn answers(stages: &str) -> impl Iterator<Item = (Stage, StageAnswer, Option<DenialCode>)> {
+    stages.split_ascii_whitespace().filter_map(|recorded| {
+        let (stage, answer) = recorded.split_once('=')?;
+        let (answer, code) = answer.split_once(':').map_or((answer, None), |(answer, code)| (answer, Some(code)));
+        Some((stage.parse().ok()?, answer.parse().ok()?, code.and_then(|code| code.parse().ok())))
     })
 }
 
 /// Returns the answers of the stages for the record: `stage=answer` or `stage=answer:code`, with blanks between.
 pub fn stages(answers: &[(Stage, Answer)]) -> String {
     let told = answers.iter().map(|(stage, answer)| match answer.code() {
-        Some(code) => format!("{}={}:{code}", stage.name(), answer.name()),
-        None => format!("{}={}", stage.name(), answer.name()),
+        Some(code) => format!("{}={}:{code}", stage.name(), answer.word()),
+        None => format!("{}={}", stage.name(), answer.word()),
     });
     told.collect::<Vec<_>>().join(" ")
 }

@@ -6,6 +6,7 @@ use super::named_agent::NamedAgent;
 use crate::at::At;
 use crate::clock;
 use crate::failure::Error;
+use crate::output::joined;
 use crate::own_command::own_command;
 use clap::Subcommand;
 use ironclaw_contract::operator::{Allowance, AllowanceDraft, AllowanceOffer, NewAllowance, routes};
@@ -220,7 +221,7 @@ fn print(at: &At, one: &Allowance) -> Result<(), Error> {
     for name in &one.anything {
         at.out.line(format!("  {name}: anything"))?;
     }
-    at.out.line(format!("lifts {}", one.lifts.join(", ")))
+    at.out.line(format!("lifts {}", joined(&one.lifts, ", ")))
 }
 
 #[cfg(test)]

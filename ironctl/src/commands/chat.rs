@@ -25,7 +25,9 @@ use crate::output::Output;
 use attach::TEXT_BYTES_MAX;
 use conversation::{new_thread, remark_thread};
 use final_answer::{answer, answer_json, print_reply};
-use ironclaw_contract::operator::{CallState, MessageCall, MessageView, NewMessage, Recorded, routes};
+use ironclaw_contract::operator::{
+    CallState, Class, DenialCode, MessageCall, MessageView, NewMessage, Recorded, routes,
+};
 use ironclaw_text::visible;
 use jiff::SignedDuration;
 use progress::LiveTurn;
@@ -223,7 +225,7 @@ fn tell_files(out: Output, view: &MessageView) -> Result<(), Error> {
 fn tell_refusals(out: Output, view: &MessageView, is_told: impl Fn(&MessageCall) -> bool) -> Result<(), Error> {
     let mut told = BTreeSet::new();
     for call in view.calls.iter().filter(|call| call.status == CallState::Refused && is_told(call)) {
-        let code = call.code.as_deref().unwrap_or_default();
+        let code = call.code.map_or("", DenialCode::name);
         if !told.insert((&call.tool, code)) {
             continue;
         }
@@ -240,7 +242,7 @@ fn tell_refusals(out: Output, view: &MessageView, is_told: impl Fn(&MessageCall)
 /// Fails if a call of the message waits for a person, because a script cannot decide, or if a call may have had an effect.
 fn check_calls(view: &MessageView) -> Result<(), Error> {
     if let Some(lost) =
-        view.calls.iter().find(|call| call.status == CallState::Unknown && call.class.as_deref() != Some("read"))
+        view.calls.iter().find(|call| call.status == CallState::Unknown && call.class != Some(Class::Read))
     {
         let message = format!("it is unknown if the call {} ({}) had its effect", lost.id, lost.tool);
         return Err(Error::failed("call_unknown", message).hinting(format!("ironctl why {}", lost.id)));

@@ -7,9 +7,10 @@ use super::usage;
 use crate::at::At;
 use crate::clock;
 use crate::failure::Error;
-use crate::output::Output;
+use crate::output::{Output, joined};
 use ironclaw_contract::operator::{
-    CallState, Ceiling, ExplainCall, ExplainedCall, Situation, Supposition, ToolArgument, ToolRule, routes,
+    ArgumentRule, CallState, Ceiling, Class, DenialCode, ExplainCall, ExplainedCall, Situation, Supposition,
+    ToolArgument, ToolReach, ToolRule, routes,
 };
 
 /// Characters of the shown arguments.
@@ -62,8 +63,8 @@ fn print(out: Output, explained: ExplainedCall) -> Result<(), Error> {
 /// Returns the lines above the table.
 fn facts(explained: &ExplainedCall) -> Vec<String> {
     let ExplainedCall { agent, tool, person, class, reach, mode, .. } = explained;
-    let class = class.as_deref().unwrap_or("unknown");
-    let reach = reach.as_deref().unwrap_or("unknown");
+    let class = class.map_or("unknown", Class::name);
+    let reach = reach.map_or("unknown", ToolReach::name);
     let mut lines = vec![format!("{tool} of agent {agent}, for {person}: class {class}, reach {reach}, mode {mode}")];
     let mut shown: String = explained.arguments.chars().take(ARGUMENTS_SHOWN).collect();
     if shown.len() < explained.arguments.len() {
@@ -91,19 +92,18 @@ fn fields(fields: &[ToolArgument]) -> Vec<String> {
         if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     };
     vec![
-        format!("control fields: {}", named(&|field| field.rule == "floor")),
+        format!("control fields: {}", named(&|field| field.rule == ArgumentRule::Floor)),
         format!("a third party receives: {}", named(&|field| field.outward)),
     ]
 }
 
 fn rule(rule: &ToolRule) -> String {
     let table = rule.table.as_deref().unwrap_or("defaults");
-    let roles: Vec<&str> = rule.roles.iter().map(|role| role.name()).collect();
     let requester = if rule.requester_may_approve { "counts" } else { "does not count" };
     format!(
         "policy ({table}): {} of {}, the requester {requester}, {} h",
         rule.approvals,
-        roles.join(" or "),
+        joined(&rule.roles, " or "),
         rule.expires_hours
     )
 }
@@ -122,7 +122,7 @@ fn row(situation: Situation) -> [String; 4] {
         _ => "denied",
     };
     let by = allowance.map_or_else(|| deciders.join(", then "), |number| format!("allowance {number}"));
-    [words(request, of.as_deref()), result.to_owned(), code.unwrap_or_default(), by]
+    [words(request, of.as_deref()), result.to_owned(), code.map_or("", DenialCode::name).to_owned(), by]
 }
 
 /// Returns a request in words.
@@ -148,8 +148,7 @@ mod tests {
 
     #[test]
     fn facts_and_rows_name_what_decides() {
-        let field =
-            |name: &str, rule: &str, outward| ToolArgument { name: name.to_owned(), rule: rule.to_owned(), outward };
+        let field = |name: &str, rule, outward| ToolArgument { name: name.to_owned(), rule, outward };
         let explained = ExplainedCall {
             agent: "a".to_owned(),
             tool: "http_fetch".to_owned(),
@@ -158,18 +157,22 @@ mod tests {
             example: true,
             known: true,
             missing: None,
-            class: Some("send".to_owned()),
-            reach: Some("http".to_owned()),
+            class: Some(Class::Send),
+            reach: Some(ToolReach::Http),
             mode: GuardMode::Enforce,
             rule: Some(ToolRule {
-                class: "send".to_owned(),
+                class: Class::Send,
                 table: Some("call.send".to_owned()),
                 roles: vec![Role::Owner, Role::Admin],
                 approvals: 1,
                 requester_may_approve: false,
                 expires_hours: 2,
             }),
-            fields: vec![field("url", "floor", true), field("body", "content", true), field("x", "free", false)],
+            fields: vec![
+                field("url", ArgumentRule::Floor, true),
+                field("body", ArgumentRule::Content, true),
+                field("x", ArgumentRule::Free, false),
+            ],
             allowances: vec![CoveringAllowance {
                 id: 3,
                 uses_left: 2,

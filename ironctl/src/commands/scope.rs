@@ -5,8 +5,9 @@
 use crate::at::At;
 use crate::failure::Error;
 use crate::local_file;
+use crate::output::joined;
 use clap::Subcommand;
-use ironclaw_contract::operator::{SCOPE_CASES_BYTES_MAX, ScopeMeasure, TestScope, WrongScope, routes};
+use ironclaw_contract::operator::{Class, SCOPE_CASES_BYTES_MAX, ScopeMeasure, TestScope, WrongScope, routes};
 use std::path::{Path, PathBuf};
 
 /// The verbs of `ironctl scope`.
@@ -50,7 +51,7 @@ fn read(path: &Path) -> Result<String, Error> {
 fn row(measure: &ScopeMeasure) -> [String; 7] {
     [
         measure.lang.clone(),
-        measure.class.clone(),
+        measure.class.to_string(),
         format!("{:.3}", measure.precision),
         format!("{:.3}", measure.recall),
         measure.right.to_string(),
@@ -61,7 +62,7 @@ fn row(measure: &ScopeMeasure) -> [String; 7] {
 
 /// Returns one line about a request with other classes than its label has.
 fn told(wrong: &WrongScope) -> String {
-    let list = |words: &[String]| if words.is_empty() { "nothing".to_owned() } else { words.join(" ") };
+    let list = |words: &[Class]| if words.is_empty() { "nothing".to_owned() } else { joined(words, " ") };
     format!(
         "{}: wants {}, gets {}: {}",
         wrong.lang,

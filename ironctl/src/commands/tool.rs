@@ -6,8 +6,9 @@ use super::mcp;
 use super::why::stage_rows;
 use crate::at::At;
 use crate::failure::Error;
+use crate::output::joined;
 use clap::Subcommand;
-use ironclaw_contract::operator::{ManifestSchema, TestCall, TestedCall, Tool, ToolRule, routes};
+use ironclaw_contract::operator::{Class, ManifestSchema, TestCall, TestedCall, Tool, ToolRule, routes};
 
 /// The verbs of `ironctl tool`.
 #[derive(Debug, Subcommand)]
@@ -56,7 +57,8 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
 async fn list(at: &At) -> Result<(), Error> {
     let tools = at.client()?.call(routes::TOOLS, []).await?;
     at.out.json(&tools)?;
-    let row = |tool: Tool| [tool.name, tool.class, tool.reach, tool.effect, tool.agents.join(" ")];
+    let row =
+        |tool: Tool| [tool.name, tool.class.to_string(), tool.reach.to_string(), tool.effect, tool.agents.join(" ")];
     at.out.table(["TOOL", "CLASS", "REACH", "EFFECT", "AGENTS"], tools.into_iter().map(row))
 }
 
@@ -77,7 +79,8 @@ async fn show(at: &At, name: &str) -> Result<(), Error> {
         at.out.line(format!("agents: {}", tool.agents.join(" ")))?;
     }
     let row = |argument: ironclaw_contract::operator::ToolArgument| {
-        [argument.name, argument.rule, if argument.outward { "a third party" } else { "" }.to_owned()]
+        let receiver = if argument.outward { "a third party" } else { "" };
+        [argument.name, argument.rule.to_string(), receiver.to_owned()]
     };
     at.out.table(["ARGUMENT", "RULE", "RECEIVED BY"], tool.arguments.into_iter().map(row))?;
     if tool.rules.is_empty() {
@@ -92,8 +95,7 @@ fn rule_row(rule: ToolRule) -> [String; 6] {
     let table = rule.table.map_or_else(|| "(defaults)".to_owned(), |table| format!("[{table}]"));
     let requester = if rule.requester_may_approve { "counts" } else { "does not count" };
     let hours = format!("after {} h", rule.expires_hours);
-    let roles: Vec<&str> = rule.roles.iter().map(|role| role.name()).collect();
-    [rule.class, table, roles.join(" "), rule.approvals.to_string(), requester.to_owned(), hours]
+    [rule.class.to_string(), table, joined(rule.roles, " "), rule.approvals.to_string(), requester.to_owned(), hours]
 }
 
 async fn schema(at: &At) -> Result<(), Error> {
@@ -113,6 +115,6 @@ pub fn print_tested(at: &At, tested: TestedCall) -> Result<(), Error> {
         (Some(code), Some(advice)) => {
             at.out.line(format!("{} ({code}): the agent would be told: {advice}", tested.status))
         }
-        _ => at.out.line(format!("{}, class {}", tested.status, tested.class.unwrap_or_default())),
+        _ => at.out.line(format!("{}, class {}", tested.status, tested.class.map_or("", Class::name))),
     }
 }

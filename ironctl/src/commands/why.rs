@@ -9,9 +9,9 @@ use super::question::QUESTION_PREFIX;
 use crate::at::At;
 use crate::clock;
 use crate::failure::Error;
-use crate::output::Output;
+use crate::output::{Output, joined};
 use ironclaw_contract::operator::{
-    CallRequest, CallStage, ChainLink, EndpointWords, QuestionWhy, RequestReason, Why, routes,
+    CallRequest, CallStage, ChainLink, DenialCode, EndpointWords, QuestionWhy, RequestReason, Why, routes,
 };
 
 /// The host's alias for the newest message of the caller.
@@ -61,7 +61,7 @@ async fn call(at: &At, id: &str) -> Result<(), Error> {
     at.out.line(format!("{}: {}{class} in {}: {}", why.call_id, why.tool, why.session_id, why.status))?;
     at.out.table(["STAGE", "ANSWER", "CODE", "MEANING"], stage_rows(why.stages))?;
     if !why.would_have_blocked.is_empty() {
-        at.out.line(format!("mode enforce would have stopped it: {}", why.would_have_blocked.join(" ")))?;
+        at.out.line(format!("mode enforce would have stopped it: {}", joined(why.would_have_blocked, " ")))?;
     }
     at.out.line(why.summary)?;
     if let Some(result) = why.result.filter(|result| !result.is_empty()) {
@@ -86,7 +86,7 @@ async fn request(at: &At, id: &str) -> Result<(), Error> {
     at.out.line(format!("{id}: {tool} ({class}) of agent {agent} in {session_id}, on behalf of {requested_by}"))?;
     at.out.line(effect)?;
     let row = |reason: &RequestReason| {
-        [reason.reason.clone(), reason.decider.to_string(), reason.arguments.join(" "), reason.meaning.clone()]
+        [reason.reason.to_string(), reason.decider.to_string(), reason.arguments.join(" "), reason.meaning.clone()]
     };
     at.out.table(["REASON", "DECIDED BY", "ARGUMENTS", "MEANING"], request.reasons.iter().map(row))?;
     let (asked, until) = (clock::date_and_time(&request.created_at), clock::date_and_time(&request.expires_at));
@@ -134,7 +134,8 @@ async fn question(at: &At, id: &str) -> Result<(), Error> {
 /// Returns the rows of a table of stages.
 pub fn stage_rows(stages: Vec<CallStage>) -> impl Iterator<Item = [String; 4]> {
     let row = |stage: CallStage| {
-        [stage.stage, stage.answer, stage.code.unwrap_or_default(), stage.meaning.unwrap_or_default()]
+        let code = stage.code.map_or("", DenialCode::name).to_owned();
+        [stage.stage.to_string(), stage.answer.to_string(), code, stage.meaning.unwrap_or_default()]
     };
     stages.into_iter().map(row)
 }

@@ -5,9 +5,9 @@ use super::{Shape, shape};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, RequestId, SessionId, TurnId};
 use ironclaw_contract::operator::{
-    AgentGroup, CallStage, CallState, CallWhy, Destination, DestinationState, EgressGrant, LoweredGuard,
-    ManifestSchema, Role, ScopeMeasure, SentFile, TestCall, TestScope, TestedCall, TestedScope, Tool, ToolArgument,
-    ToolRule, WrongScope,
+    AgentGroup, ArgumentRule, CallStage, CallState, CallWhy, Class, DenialCode, Destination, DestinationState,
+    EgressGrant, JudgementStage, LoweredGuard, ManifestSchema, Role, ScopeMeasure, SentFile, StageAnswer, TestCall,
+    TestScope, TestedCall, TestedScope, Tool, ToolArgument, ToolReach, ToolRule, WrongScope,
 };
 use ironclaw_contract::seam::change::GuardMode;
 use ironclaw_contract::seam::egress::Commands;
@@ -17,16 +17,16 @@ pub(super) fn lowered() -> LoweredGuard {
 }
 
 pub(super) fn passed() -> CallStage {
-    CallStage { stage: "known".to_owned(), answer: "pass".to_owned(), code: None, meaning: None }
+    CallStage { stage: JudgementStage::Known, answer: StageAnswer::Pass, code: None, meaning: None }
 }
 
 pub(super) fn argument() -> ToolArgument {
-    ToolArgument { name: "to".to_owned(), rule: "floor".to_owned(), outward: true }
+    ToolArgument { name: "to".to_owned(), rule: ArgumentRule::Floor, outward: true }
 }
 
 pub(super) fn rule() -> ToolRule {
     ToolRule {
-        class: "send".to_owned(),
+        class: Class::Send,
         table: Some("call.send".to_owned()),
         roles: vec![Role::Owner, Role::Admin],
         approvals: 2,
@@ -38,9 +38,9 @@ pub(super) fn rule() -> ToolRule {
 pub(super) fn shapes() -> Vec<Shape> {
     let pass = passed();
     let deny = CallStage {
-        stage: "granted".to_owned(),
-        answer: "deny".to_owned(),
-        code: Some("call_tool_not_enabled".to_owned()),
+        stage: JudgementStage::Granted,
+        answer: StageAnswer::Deny,
+        code: Some(DenialCode::CallToolNotEnabled),
         meaning: Some("A call names a tool that the agent does not have.".to_owned()),
     };
     let refused = CallWhy {
@@ -50,7 +50,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         tool: "run_command".to_owned(),
         class: None,
         status: CallState::Refused,
-        code: Some("call_tool_not_enabled".to_owned()),
+        code: Some(DenialCode::CallToolNotEnabled),
         stages: vec![pass.clone(), deny.clone()],
         would_have_blocked: Vec::new(),
         summary: "The call was refused: A call names a tool that the agent does not have.".to_owned(),
@@ -60,7 +60,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         file: None,
     };
     let done = CallWhy {
-        class: Some("read".to_owned()),
+        class: Some(Class::Read),
         status: CallState::Done,
         code: None,
         stages: vec![pass.clone()],
@@ -76,23 +76,23 @@ pub(super) fn shapes() -> Vec<Shape> {
         ..refused.clone()
     };
     let lifted = CallStage {
-        stage: "scope".to_owned(),
-        answer: "lifted".to_owned(),
-        code: Some("call_scope".to_owned()),
+        stage: JudgementStage::Scope,
+        answer: StageAnswer::Lifted,
+        code: Some(DenialCode::CallScope),
         meaning: Some("The request that the agent works on did not ask for calls of this class.".to_owned()),
     };
     let by_mode = CallWhy {
-        class: Some("send".to_owned()),
+        class: Some(Class::Send),
         stages: vec![pass.clone(), lifted],
-        would_have_blocked: vec!["call_scope".to_owned()],
+        would_have_blocked: vec![DenialCode::CallScope],
         ..done.clone()
     };
     let (argument, rule) = (argument(), rule());
     let tool = Tool {
         name: "send_message".to_owned(),
         description: "Sends a message to one of your destinations.".to_owned(),
-        class: "send".to_owned(),
-        reach: "outside".to_owned(),
+        class: Class::Send,
+        reach: ToolReach::Outside,
         reversible: false,
         always_ask: false,
         effect: "sends a message to {to}".to_owned(),
@@ -109,7 +109,7 @@ pub(super) fn shapes() -> Vec<Shape> {
     };
     let tested = TestedCall {
         status: CallState::Permitted,
-        class: Some("read".to_owned()),
+        class: Some(Class::Read),
         code: None,
         stages: vec![pass.clone()],
         advice: None,
@@ -117,7 +117,7 @@ pub(super) fn shapes() -> Vec<Shape> {
     let not = TestedCall {
         status: CallState::Refused,
         class: None,
-        code: Some("call_tool_not_enabled".to_owned()),
+        code: Some(DenialCode::CallToolNotEnabled),
         stages: vec![deny.clone()],
         advice: Some("the tool is not enabled for you".to_owned()),
     };
@@ -149,7 +149,7 @@ pub(super) fn shapes() -> Vec<Shape> {
     let cases = "[[case]]\nlang = \"en\"\ntext = \"mail it\"\nwants = [\"send\"]\n".to_owned();
     let measure = ScopeMeasure {
         lang: "en".to_owned(),
-        class: "send".to_owned(),
+        class: Class::Send,
         right: 3,
         claimed: 1,
         missed: 0,
@@ -159,8 +159,8 @@ pub(super) fn shapes() -> Vec<Shape> {
     let wrong = WrongScope {
         lang: "en".to_owned(),
         text: "Where is the send button?".to_owned(),
-        wants: vec!["read".to_owned()],
-        got: vec!["read".to_owned(), "send".to_owned()],
+        wants: vec![Class::Read],
+        got: vec![Class::Read, Class::Send],
         words: vec!["where is".to_owned(), "send".to_owned()],
     };
     let scope = TestedScope { cases: 4, measures: vec![measure.clone()], wrong: vec![wrong.clone()] };

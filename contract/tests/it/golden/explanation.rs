@@ -4,8 +4,8 @@ use super::operator::AT;
 use super::seam::digest;
 use super::{Shape, calls, shape, usage};
 use ironclaw_contract::operator::{
-    CallState, ConfigurationAudit, CoveringAllowance, ExplainCall, ExplainedCall, Finding, NewAllowed, NotedBackup,
-    Remedy, Situation, Supposition,
+    CallState, Class, ConfigurationAudit, CoveringAllowance, DenialCode, ExplainCall, ExplainedCall, Finding,
+    NewAllowed, NotedBackup, Remedy, Situation, Supposition, ToolReach,
 };
 use ironclaw_contract::seam::change::GuardMode;
 
@@ -21,7 +21,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         request: Supposition::AskedWithOthers,
         of: Some("home".to_owned()),
         status: CallState::Asked,
-        code: Some("call_origin".to_owned()),
+        code: Some(DenialCode::CallOrigin),
         deciders: vec!["Alice".to_owned()],
         allowance: Some(3),
         stages: vec![calls::passed()],
@@ -35,9 +35,9 @@ pub(super) fn shapes() -> Vec<Shape> {
         arguments: r#"{"text":"hello","to":"ana"}"#.to_owned(),
         example: false,
         known: true,
-        missing: Some("call_not_granted".to_owned()),
-        class: Some("send".to_owned()),
-        reach: Some("outside".to_owned()),
+        missing: Some(DenialCode::CallToolNotEnabled),
+        class: Some(Class::Send),
+        reach: Some(ToolReach::Outside),
         mode: GuardMode::Enforce,
         rule: Some(calls::rule()),
         fields: vec![calls::argument()],

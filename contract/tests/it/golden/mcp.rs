@@ -3,9 +3,9 @@
 use super::{Shape, shape, shape_by_bytes};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::{
-    AgentMount, AgentPackages, McpCommand, McpHolder, McpListed, McpLoginAnswer, McpLoginBegun, McpLoginState, McpLook,
-    McpResolvedCommand, McpServer, McpServerHeader, McpServerHost, McpServerLogin, McpServerState, McpServerTool,
-    McpServerVariable, McpTransport, McpUnfit, McpUnfitReason, NewMcpLogin,
+    AgentMount, AgentPackages, Class, McpCommand, McpHolder, McpListed, McpLoginAnswer, McpLoginBegun, McpLoginState,
+    McpLook, McpResolvedCommand, McpServer, McpServerHeader, McpServerHost, McpServerLogin, McpServerState,
+    McpServerTool, McpServerVariable, McpTransport, McpUnfit, McpUnfitReason, NewMcpLogin,
 };
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ fn tool() -> McpServerTool {
         name: "read".to_owned(),
         offered_as: Some("files__read".to_owned()),
         description: "Reads a file.".to_owned(),
-        class: "read".to_owned(),
+        class: Some(Class::Read),
         rules: BTreeMap::from([("path".to_owned(), "free".to_owned())]),
         labels: vec!["external".to_owned()],
         loosened: vec!["class read".to_owned(), "path free".to_owned()],
@@ -30,7 +30,7 @@ fn unfit() -> McpServer {
     let why = McpUnfit { reason: McpUnfitReason::Twice, words: "the server lists its name twice".to_owned() };
     let unfit = McpServerTool {
         offered_as: None,
-        class: String::new(),
+        class: None,
         rules: BTreeMap::new(),
         loosened: Vec::new(),
         listed: McpListed::Changed,

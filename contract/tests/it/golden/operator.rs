@@ -8,11 +8,11 @@ use ironclaw_contract::ids::{AgentId, MemoryId, MessageId, PersonId, SessionId, 
 use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::operator::{
     Agent, AgentAbilities, AgentBudget, AgentMcp, AgentMember, AgentMode, AgentMount, AgentPackages, AgentScope,
-    AgentWiring, Attempt, Bound, Cancelled, ChainLink, Check, Control, DamagedSkill, Failure, History, HistoryLine,
-    HostStatus, JailReport, LedgerLine, MessageFile, MessageImage, MessageView, ModelFailure, NewAgent, NewMessage,
-    NewNote, Note, Notes, Panicked, Preflight, Proof, ReadReplies, ReaderStatus, Receipt, Recorded, Resumed, Run,
-    Session, SessionPhase, SessionStatus, SlotCounts, SmallContext, Speaker, Stage, StageOutcome, Status, Stopped,
-    UnreadReplies, UnreadReply, Why,
+    AgentWiring, Attempt, Bound, Cancelled, ChainLink, Check, Class, Control, DamagedSkill, Failure, History,
+    HistoryLine, HostStatus, JailReport, LedgerLine, MessageFile, MessageImage, MessageView, ModelFailure, NewAgent,
+    NewMessage, NewNote, Note, Notes, Panicked, Preflight, Proof, ReadReplies, ReaderStatus, Receipt, Recorded,
+    Resumed, Run, Session, SessionPhase, SessionStatus, SlotCounts, SmallContext, Speaker, Stage, StageOutcome, Status,
+    Stopped, UnreadReplies, UnreadReply, Why,
 };
 use ironclaw_contract::seam::change::{
     Access, AgentRole, Engage, GuardMode, Ignored, Senders, Sharing, UnknownSenders,
@@ -299,11 +299,8 @@ fn agents() -> Vec<Shape> {
         mcp: vec![AgentMcp { server: "files".to_owned(), tools: vec!["read".to_owned()] }],
         abilities: None,
     };
-    let scope = AgentScope {
-        principal: "schedule".to_owned(),
-        may: vec!["read".to_owned(), "ask".to_owned()],
-        unasked: vec!["read".to_owned()],
-    };
+    let scope =
+        AgentScope { principal: "schedule".to_owned(), may: vec![Class::Read, Class::Ask], unasked: vec![Class::Read] };
     let abilities = AgentAbilities {
         mode: GuardMode::Enforce,
         automatic_tools: vec!["send_message".to_owned()],

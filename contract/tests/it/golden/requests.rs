@@ -6,8 +6,9 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, ChangeId, MessageId, QuestionId, RequestId, SessionId, TurnId};
 use ironclaw_contract::operator::{
     Allowance, AllowanceDraft, AllowanceOffer, AllowancePage, AllowanceStatus, Bound, CallRequest, CallRequests,
-    CallState, Decider, EntryId, EntryType, Inbox, InboxEntry, MessageCall, NewAllowance, NewAnswer, NewRequestReset,
-    PushDiff, QuestionStatus, QuestionWhy, RequestReason, RequestReset, RequestStatus, ValueOrigin, ValueSource,
+    CallState, Class, Decider, DenialCode, EntryId, EntryType, Inbox, InboxEntry, MessageCall, NewAllowance, NewAnswer,
+    NewRequestReset, PushDiff, QuestionStatus, QuestionWhy, RequestReason, RequestReset, RequestStatus, ValueOrigin,
+    ValueSource,
 };
 use serde_json::json;
 
@@ -22,9 +23,9 @@ pub(super) fn call() -> MessageCall {
         bound: None,
         id: id::<CallId>("call", 1),
         tool: "http_fetch".to_owned(),
-        class: Some("send".to_owned()),
+        class: Some(Class::Send),
         status: CallState::Asked,
-        code: Some("call_scope".to_owned()),
+        code: Some(DenialCode::CallScope),
         request: Some(id::<RequestId>("req", 1)),
         file: None,
     }
@@ -62,7 +63,7 @@ fn allowance() -> Allowance {
         fields: json!({ "method": "POST", "url": "https://api.example/notes" }),
         absent: vec!["headers".to_owned()],
         anything: vec!["body".to_owned()],
-        lifts: vec!["call_scope".to_owned(), "call_origin".to_owned()],
+        lifts: vec![DenialCode::CallScope, DenialCode::CallOrigin],
         count: 5,
         used: 2,
         created_at: "2026-01-01T00:00:00.000Z".to_owned(),
@@ -72,7 +73,7 @@ fn allowance() -> Allowance {
 
 pub(super) fn shapes() -> Vec<Shape> {
     let reason = RequestReason {
-        reason: "call_outward".to_owned(),
+        reason: DenialCode::CallOutward,
         meaning: "The call sends a value out that no person typed.".to_owned(),
         decider: Decider::Principal,
         arguments: vec!["body".to_owned()],
@@ -128,7 +129,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         status: RequestStatus::Rejected,
         call_id: id::<CallId>("call", 1),
         tool: "http_fetch".to_owned(),
-        class: "send".to_owned(),
+        class: Class::Send,
         session_id: id::<SessionId>("ses", 1),
         turn_id: id::<TurnId>("trn", 1),
         message_id: id::<MessageId>("msg", 1),

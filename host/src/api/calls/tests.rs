@@ -66,10 +66,10 @@ fn refused_call_is_never_silent() {
             let why = look(tx, &key.wrapping_key(), &person, id)
                 .expect("read")
                 .unwrap_or_else(|| panic!("{code} has no explanation"));
-            assert_eq!((why.status, why.code.as_deref()), (CallState::Refused, Some(code.name())));
+            assert_eq!((why.status, why.code), (CallState::Refused, Some(code)));
             assert!(why.summary.contains(code.meaning()), "{}", why.summary);
             let asked = why.stages.last().expect("a stage");
-            assert_eq!((asked.code.as_deref(), asked.meaning.as_deref()), (Some(code.name()), Some(code.meaning())));
+            assert_eq!((asked.code, asked.meaning.as_deref()), (Some(code), Some(code.meaning())));
             // The manual.
             assert!(include_str!("../../../../docs/refusals.md").contains(&format!("| `{code}` |")), "{code}");
         }
@@ -102,7 +102,7 @@ fn call_that_a_mode_permitted_names_the_lifted_codes() {
         let events: Vec<String> = entries(tx, id).into_iter().map(|(what, _)| what).collect();
         assert_eq!(events, [LedgerEvent::CallWouldHaveBlocked.name(), LedgerEvent::CallRecorded.name()]);
         let why = look(tx, &key.wrapping_key(), &person, id).expect("read").expect("a call");
-        assert_eq!(why.would_have_blocked, ["call_scope", "call_origin"]);
+        assert_eq!(why.would_have_blocked, [DenialCode::CallScope, DenialCode::CallOrigin]);
         let stages = [(Stage::Scope, StageAnswer::Lifted(None))];
         assert!(calls::stages(&stages).ends_with("=lifted"), "mode dangerous_off has no codes");
     });

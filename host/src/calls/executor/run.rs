@@ -212,7 +212,7 @@ fn waits_again(tx: &ReadTx<'_>, call: CallId) -> Result<bool, ironclaw_state::Er
 /// Returns whether a call may have had its effect in the history that a restore of the record replaced. A person who approved it
 /// decided after the restore, which withdraws all earlier requests.
 fn is_of_other_history(tx: &ReadTx<'_>, row: &CallRow) -> Result<bool, ironclaw_state::Error> {
-    let is_read = calls::judgement_of(tx, row.id)?.is_some_and(|judged| judged.class == Class::Read.name());
+    let is_read = calls::judgement_of(tx, row.id)?.is_some_and(|judged| judged.class == Some(Class::Read));
     if is_read || requests::find_by_call(tx, row.id)?.is_some_and(|request| request.status == Status::Approved) {
         return Ok(false);
     }

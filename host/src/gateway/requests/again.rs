@@ -37,7 +37,7 @@ pub(super) fn withdraw_and_ask(
     let arguments = canonical::to_string(&page::arguments(tx, &all.record, old)?);
     let new = Row {
         id,
-        class: class.name().to_owned(),
+        class,
         arguments: key.seal(id.item(), arguments.as_bytes())?,
         reasons: canonical::to_string(&reasons),
         ..old.clone()

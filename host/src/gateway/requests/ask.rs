@@ -196,7 +196,7 @@ fn insert(
         principal,
         scope: turn.scope,
         tool: call.tool.clone(),
-        class: class.name().to_owned(),
+        class: *class,
         digest: *digest,
         arguments: key.seal(id.item(), call.arguments.as_bytes())?,
         labels: labels.to_vec(),

@@ -5,7 +5,7 @@
 
 use super::ending;
 use super::host_requests::Requests;
-use super::page::{self, Shown, class_of, reasons_of};
+use super::page::{self, Shown, reasons_of};
 use super::reasons::StoredReason;
 use crate::channels::notifications;
 use crate::gateway::approval::{self, Approver, Domain, Subject, SubjectNames, Token};
@@ -52,7 +52,7 @@ pub(super) struct Open {
 
 impl Open {
     pub(super) fn from_row(row: Row) -> Result<Self, ironclaw_state::Error> {
-        Ok(Self { class: class_of(&row)?, reasons: reasons_of(&row)?, row })
+        Ok(Self { class: row.class, reasons: reasons_of(&row)?, row })
     }
 
     fn rule<'p>(&self, policy: &'p Policy) -> &'p Rule {

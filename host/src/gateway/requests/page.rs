@@ -110,11 +110,6 @@ fn asking_agent(tx: &ReadTx<'_>, row: &Row) -> Result<Option<String>, ironclaw_s
     Ok(Some(found.map_or_else(|| of_agent.source_agent.to_string(), |agent| agent.name)))
 }
 
-/// Returns the class of a request.
-pub(super) fn class_of(row: &Row) -> Result<Class, ironclaw_state::Error> {
-    row.class.parse().map_err(|_| ironclaw_state::Error::Stored(format!("{}: its class", row.id)))
-}
-
 /// Returns the reasons of a request.
 pub(super) fn reasons_of(row: &Row) -> Result<Vec<StoredReason>, ironclaw_state::Error> {
     serde_json::from_str(&row.reasons).map_err(|_| ironclaw_state::Error::Stored(format!("{}: its reasons", row.id)))
@@ -142,7 +137,7 @@ pub fn show_or_damage(tx: &ReadTx<'_>, all: &Requests, row: &Row) -> Result<Show
 /// Errors of the record and of the key, and damaged arguments.
 pub fn show(tx: &ReadTx<'_>, all: &Requests, row: &Row) -> Result<Shown, Error> {
     let policy = &all.settings.now().policy;
-    let (class, reasons) = (class_of(row)?, reasons_of(row)?);
+    let (class, reasons) = (row.class, reasons_of(row)?);
     let mut origins: Vec<Origin> = serde_json::from_str(&row.origins)
         .map_err(|_| ironclaw_state::Error::Stored(format!("{}: its origins", row.id)))?;
     let facts = facts_of_row(tx, all, row)?;

@@ -38,7 +38,7 @@ impl StoredReason {
     /// Returns the view for the API.
     pub fn view(&self) -> RequestReason {
         RequestReason {
-            reason: self.code.name().to_owned(),
+            reason: self.code,
             meaning: self.code.meaning().to_owned(),
             decider: if self.by_policy { Decider::Policy } else { Decider::Principal },
             arguments: self.arguments.clone(),

@@ -9,7 +9,7 @@ use crate::registry::schedules::{self, Occurrence, OccurrenceState, Schedule};
 use crate::sessions::store::{self, SessionState};
 use crate::turns::turn;
 use ironclaw_contract::ids::{DeliveryId, TurnId};
-use ironclaw_contract::operator::{DenialCode, Fault, LedgerEvent, Receipt};
+use ironclaw_contract::operator::{Fault, LedgerEvent, Receipt};
 use ironclaw_contract::seam::message::Status;
 use ironclaw_ledger::Entry;
 use ironclaw_state::{Error, ReadTx, WriteTx};
@@ -91,8 +91,8 @@ fn run_state(tx: &ReadTx<'_>, message: &Message) -> Result<(OccurrenceState, Opt
             unknown |= call.state == CallState::Unknown;
             failed |= call.state == CallState::Failed;
             // The model mends a call that is malformed.
-            let code = judgement.code.parse::<DenialCode>();
-            refused |= call.state == CallState::Refused && code.is_ok_and(|code| code.fault() != Fault::Sandbox);
+            let code = judgement.code;
+            refused |= call.state == CallState::Refused && code.is_some_and(|code| code.fault() != Fault::Sandbox);
         }
     }
     Ok(match (unknown, refused, failed) {

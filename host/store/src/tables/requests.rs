@@ -9,7 +9,7 @@ use crate::rows::rows;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, ApprovalId, CallId, ItemId, MessageId, PersonId, RequestId, SessionId, TurnId};
 use ironclaw_contract::seam::seal::Label;
-use ironclaw_judge::Classes;
+use ironclaw_judge::{Class, Classes};
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{ToSql, params};
 
@@ -35,8 +35,7 @@ rows! {
         /// The classes that the turn asked for.
         pub scope: Classes as text,
         pub tool: String,
-        /// The name of the class.
-        pub class: String,
+        pub class: Class,
         /// Digest of tool and arguments.
         pub digest: Digest,
         pub arguments: Vec<u8>,

@@ -9,7 +9,7 @@ use crate::rows::rows;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, CallId, ItemId, PersonId, SessionId, TurnId};
 use ironclaw_contract::operator::{Bound, DenialCode};
-use ironclaw_judge::{Classes, Principal};
+use ironclaw_judge::{Class, Classes, Principal};
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{Row, params};
 use serde_json::json;
@@ -192,15 +192,23 @@ rows! {
     /// The judgement of a call, as recorded.
     #[derive(Debug, Clone)]
     pub struct CallJudgement {
-        /// The name of its class; empty for a refused call.
-        pub class: String,
-        /// The code of a refused call; empty for a permitted one.
-        pub code: String,
+        /// Its class; `None` for a refused call.
+        pub class: Option<Class> as class_of_call,
+        /// The code of a refused call; `None` also for a code of an earlier version.
+        pub code: Option<DenialCode> as code_of_call,
         /// The answers of the stages.
         pub stages: String,
         /// The bound that is reached, canonical JSON.
         pub bound: Option<String>,
     }
+}
+
+fn class_of_call(row: &Row<'_>) -> rusqlite::Result<Option<Class>> {
+    Ok(row.get_ref("class")?.as_str()?.parse().ok())
+}
+
+fn code_of_call(row: &Row<'_>) -> rusqlite::Result<Option<DenialCode>> {
+    Ok(row.get_ref("code")?.as_str()?.parse().ok())
 }
 
 /// Keeps a use of an allowance for a permitted call.
@@ -224,8 +232,8 @@ pub struct NewCall<'a> {
     /// Its position among the calls of that output.
     pub position: usize,
     pub tool: &'a str,
-    /// The name of its class; empty for a refused call.
-    pub class: &'static str,
+    /// Its class; `None` for a refused call.
+    pub class: Option<Class>,
     /// The place where it runs; `None` for a refused call.
     pub runs: Option<Runs>,
     /// Digest of its arguments.
@@ -252,7 +260,7 @@ pub fn insert_call(tx: &mut WriteTx<'_>, new: &NewCall<'_>) -> Result<(), Error>
             new.output,
             new.position as i64,
             new.tool,
-            new.class,
+            new.class.map_or("", Class::name),
             new.runs.map_or("", Runs::name),
             new.digest,
             new.state,

@@ -7,7 +7,7 @@ use crate::clock;
 use crate::commands::schedule::state_in_words;
 use crate::commands::usage;
 use crate::failure::Error;
-use crate::output::Output;
+use crate::output::{Output, joined};
 use ironclaw_contract::operator::{
     Agent, AgentAbilities, AgentBudget, AgentGroup, AgentMcp, AgentMember, AgentMount, AgentPackages, AgentScope,
     Allowance, AllowanceStatus, Commands, Destination, DestinationState, EgressGrant, InstalledSkill, ScheduleView,
@@ -156,13 +156,13 @@ fn budget(AgentBudget { tokens_per_day, cost_per_day_micros }: &AgentBudget) -> 
 
 /// Formats the classes that a kind of principal may ask for; `None` for a text without a seal, which no person sent.
 fn scope(AgentScope { principal, may, unasked }: &AgentScope) -> Option<String> {
-    let by_word: Vec<&str> = may.iter().filter(|class| !unasked.contains(class)).map(String::as_str).collect();
-    let more = if by_word.is_empty() { String::new() } else { format!("; by their words {}", by_word.join(" ")) };
+    let by_word = joined(may.iter().filter(|class| !unasked.contains(class)), " ");
+    let more = if by_word.is_empty() { String::new() } else { format!("; by their words {by_word}") };
     match principal.as_str() {
         "unsigned" => None,
         "agent" => Some("an agent: nothing but the tools of its group".to_owned()),
-        "schedule" => Some(format!("a schedule: {}; and its list", unasked.join(" "))),
+        "schedule" => Some(format!("a schedule: {}; and its list", joined(unasked, " "))),
         _ if may.is_empty() => Some(format!("a {principal}: nothing")),
-        _ => Some(format!("a {principal}: {}{more}", unasked.join(" "))),
+        _ => Some(format!("a {principal}: {}{more}", joined(unasked, " "))),
     }
 }

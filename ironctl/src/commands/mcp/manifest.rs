@@ -4,7 +4,7 @@
 
 use crate::failure::Error;
 use crate::output::is_unsafe;
-use ironclaw_contract::operator::{MCP_EFFECT, McpListed, McpServer, McpServerTool};
+use ironclaw_contract::operator::{Class, MCP_EFFECT, McpListed, McpServer, McpServerTool};
 use std::fmt::Write as _;
 
 /// The rule of an argument whose value a third party receives ends with this word.
@@ -35,7 +35,7 @@ pub fn to_toml(server: &McpServer) -> Result<String, Error> {
             text,
             "\n[[tool]]\nname = {}\nclass = {}\nreach = \"outside\"\n",
             quoted(&tool.name),
-            quoted(&tool.class)
+            quoted(tool.class.map_or("", Class::name))
         );
         if confirmed.is_reversible(&tool.name) {
             text.push_str("reversible = true\n");

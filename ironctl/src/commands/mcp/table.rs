@@ -6,7 +6,7 @@ use super::wording::{name, prose};
 use crate::failure::Error;
 use crate::output::Output;
 use crate::output::table::Columns;
-use ironclaw_contract::operator::{McpListed, McpServer, McpServerTool};
+use ironclaw_contract::operator::{Class, McpListed, McpServer, McpServerTool};
 use std::collections::BTreeMap;
 
 /// Prints one row for each tool, and the meaning of the words.
@@ -44,7 +44,7 @@ pub fn print(out: Output, server: &McpServer) -> Result<(), Error> {
 
 /// Prints the class, the rules and the labels of one tool.
 pub fn print_one(out: Output, tool: &McpServerTool) -> Result<(), Error> {
-    out.line(format!("class {}; a person is asked: {}", tool.class, asks(tool)))?;
+    out.line(format!("class {}; a person is asked: {}", tool.class.map_or("", Class::name), asks(tool)))?;
     if !tool.loosened.is_empty() {
         let loosened: Vec<String> = tool.loosened.iter().map(|part| prose(part)).collect();
         out.line(format!("less strict than the strictest rules: {}", loosened.join(", ")))?;
@@ -60,7 +60,7 @@ fn row(tool: &McpServerTool, is_compared: bool) -> [String; 7] {
     let loosened = if loosened.is_empty() { String::new() } else { format!("! {}", loosened.join(", ")) };
     let is_unknown = tool.unfit.is_some() && tool.listed == McpListed::New;
     let listed = if is_compared && !is_unknown { tool.listed.to_string() } else { String::new() };
-    let class = if tool.unfit.is_some() { "unfit".to_owned() } else { tool.class.clone() };
+    let class = if tool.unfit.is_some() { "unfit" } else { tool.class.map_or("", Class::name) }.to_owned();
     [name(&tool.name), class, rules(&tool.rules), tool.labels.join(" "), asks(tool), loosened, listed]
 }
 
@@ -76,14 +76,17 @@ const AFTER: &str = "after text of others";
 
 /// Returns the calls of a tool that a person is asked about.
 fn asks(tool: &McpServerTool) -> String {
-    match tool.class.as_str() {
-        _ if tool.unfit.is_some() => "cannot be called".to_owned(),
-        _ if tool.always_asks => "at each call".to_owned(),
-        "trade" => "at each call".to_owned(),
-        "read" if has_outward(tool) => format!("for an outward value that no person typed, {AFTER}"),
-        "read" => "no".to_owned(),
-        "write" => format!("if the request asks for other classes; always {AFTER}"),
-        class => format!("unless the request asks to {class}; always {AFTER}"),
+    match tool.class {
+        None => "cannot be called".to_owned(),
+        Some(_) if tool.unfit.is_some() => "cannot be called".to_owned(),
+        Some(_) if tool.always_asks => "at each call".to_owned(),
+        Some(Class::Trade) => "at each call".to_owned(),
+        Some(Class::Read) if has_outward(tool) => format!("for an outward value that no person typed, {AFTER}"),
+        Some(Class::Read) => "no".to_owned(),
+        Some(Class::Write) => format!("if the request asks for other classes; always {AFTER}"),
+        Some(class @ (Class::Send | Class::Exec | Class::Ask)) => {
+            format!("unless the request asks to {class}; always {AFTER}")
+        }
     }
 }
 
@@ -96,12 +99,12 @@ mod tests {
     use super::*;
     use ironclaw_contract::operator::{McpUnfit, McpUnfitReason};
 
-    fn tool(class: &str, always_asks: bool) -> McpServerTool {
+    fn tool(class: impl Into<Option<Class>>, always_asks: bool) -> McpServerTool {
         McpServerTool {
             name: "t".to_owned(),
             offered_as: None,
             description: String::new(),
-            class: class.to_owned(),
+            class: class.into(),
             rules: BTreeMap::new(),
             labels: Vec::new(),
             loosened: Vec::new(),
@@ -113,28 +116,28 @@ mod tests {
 
     #[test]
     fn each_class_has_the_calls_that_ask() {
-        assert_eq!(asks(&tool("read", false)), "no");
+        assert_eq!(asks(&tool(Class::Read, false)), "no");
         let rules = BTreeMap::from([("query".to_owned(), "content outward".to_owned())]);
-        assert!(asks(&McpServerTool { rules, ..tool("read", false) }).starts_with("for an outward value"));
-        assert_eq!(asks(&tool("read", true)), "at each call");
-        assert_eq!(asks(&tool("trade", false)), "at each call");
-        assert!(asks(&tool("write", false)).starts_with("if the request asks for other classes"));
-        assert!(asks(&tool("send", false)).starts_with("unless the request asks to send"));
-        assert!(asks(&tool("exec", false)).ends_with(AFTER));
+        assert!(asks(&McpServerTool { rules, ..tool(Class::Read, false) }).starts_with("for an outward value"));
+        assert_eq!(asks(&tool(Class::Read, true)), "at each call");
+        assert_eq!(asks(&tool(Class::Trade, false)), "at each call");
+        assert!(asks(&tool(Class::Write, false)).starts_with("if the request asks for other classes"));
+        assert!(asks(&tool(Class::Send, false)).starts_with("unless the request asks to send"));
+        assert!(asks(&tool(Class::Exec, false)).ends_with(AFTER));
     }
 
     #[test]
     fn unfit_tool_has_no_class_and_cannot_be_called() {
         let why = McpUnfit { reason: McpUnfitReason::Schema, words: "its schema is not an object".to_owned() };
-        let unfit = McpServerTool { unfit: Some(why), ..tool("", false) };
+        let unfit = McpServerTool { unfit: Some(why), ..tool(None, false) };
         let row = row(&unfit, true);
         assert_eq!((row[1].as_str(), row[4].as_str()), ("unfit", "cannot be called"));
     }
 
     #[test]
     fn loosened_part_is_marked() {
-        let loose = McpServerTool { loosened: vec!["class read".to_owned()], ..tool("read", false) };
-        let strict = tool("send", false);
+        let loose = McpServerTool { loosened: vec!["class read".to_owned()], ..tool(Class::Read, false) };
+        let strict = tool(Class::Send, false);
         assert_eq!((row(&loose, true)[5].as_str(), row(&strict, true)[5].as_str()), ("! class read", ""));
         assert_eq!((row(&strict, true)[6].as_str(), row(&strict, false)[6].as_str()), ("same", ""));
     }
