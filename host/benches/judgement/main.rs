@@ -162,7 +162,7 @@ fn facts(labels: &[Label], url: &str) -> TurnFacts {
 
 fn judge(context: &Context, person: PersonId, url: &str, wanted: &WantedCall) -> calls::Judged {
     let labels = context::joined_labels(&context.items, &person.to_string(), &HashSet::new());
-    calls::judge(&agent(), &facts(&labels, url), wanted, true)
+    calls::judge(&agent(), &facts(&labels, url), calls::ReadCall::read(wanted.clone()), true)
 }
 
 /// Measures a call: the judgement with every seal verified again, that of a request whose items were verified before, and the bare
@@ -177,7 +177,7 @@ fn measure(
 ) {
     let (agent, principal) = (agent(), person.to_string());
     let facts = facts(&context::joined_labels(&context.items, &principal, &HashSet::new()), url);
-    let call = calls::judge(&agent, &facts, wanted, true).call;
+    let call = calls::judge(&agent, &facts, calls::ReadCall::read(wanted.clone()), true).call;
     let hashed = canonical::to_vec(&[canonical::RECIPE, &call.tool, &call.arguments]);
     let of_start = |item: &Recorded| Tuple { boot: sealer.boot(), ..item.tuple.clone() };
     let tuples: Vec<Vec<u8>> = context.recorded.iter().map(|item| tuple(&of_start(item))).collect();
@@ -194,7 +194,7 @@ fn measure(
         assert_eq!(labels.contains(&Label::External), facts.has_external);
         let joined = begun.elapsed().as_secs_f64();
         let begun = Instant::now();
-        black_box(calls::judge(&agent, &facts, black_box(wanted), true));
+        black_box(calls::judge(&agent, &facts, calls::ReadCall::read(black_box(wanted).clone()), true));
         let judged = begun.elapsed().as_secs_f64();
         let begun = Instant::now();
         black_box(Digest::of(black_box(&hashed)));

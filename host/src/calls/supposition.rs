@@ -122,12 +122,14 @@ pub fn judge_in(
     let mut facts = facts::for_supposed(tx, settings, call.agent, turn)?;
     // A push has files of the workspace, which the host reads before the judgement.
     facts.has_external |= call.tool == GIT_PUSH;
-    let mut wanted = WantedCall { tool: call.tool.to_owned(), arguments: call.arguments.to_owned() };
-    calls::host_arguments::remove(&mut wanted);
-    let judged = calls::judge(call.agent, &facts, &wanted, true);
+    let wanted = WantedCall { tool: call.tool.to_owned(), arguments: call.arguments.to_owned() };
+    let mut wanted = calls::ReadCall::read(wanted);
+    wanted.remove_host_arguments();
+    let judged = calls::judge(call.agent, &facts, wanted, true);
     let at_once = match &judged.judgement {
         Judgement::NeedsPerson { class, reasons, .. } => {
-            let calling = Calling { person: call.person.id, agent: call.agent.id, call: &judged.call };
+            let (person, agent) = (call.person.id, call.agent.id);
+            let calling = Calling { person, agent, call: &judged.call, arguments: &judged.arguments };
             let needing = Needing { calling, agent: call.agent, class: *class, reasons, of_person };
             requests::answer_at_once(tx, settings, &needing)?
         }

@@ -19,9 +19,8 @@ use crate::sessions::store::Session;
 use crate::turns::calls::{ResultBody, http};
 use changes::{Changes, Range};
 use history::{Hash, Log};
-use ironclaw_contract::canonical::{Digest, Limits as JsonLimits, parse};
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::seam::limits::ARGUMENTS_BYTES_MAX;
 use ironclaw_judge::egress::{CanonicalUrl, Commands, Grant, Loopback, Request, RequestText, judge};
 use ironclaw_model::fetch::{Fetched, Limits, NotFetched};
 use ironclaw_store::refusal::Refusal;
@@ -122,20 +121,18 @@ impl Arguments {
     }
 }
 
-/// Returns the arguments of a call with the commits that its push has, each proved by its hash. Nothing leaves the machine.
+/// Writes the commits that the push of a call has into its arguments, each proved by its hash. Nothing leaves the machine.
 ///
 /// # Errors
 /// A refusal with the reason; the text may quote the model.
 pub async fn prepare(
     jails: &dyn CommandJails,
     session: &Session,
-    text: &str,
+    object: &mut Map<String, Value>,
     network: &http::Network,
-) -> Result<String, Refusal> {
+) -> Result<(), Refusal> {
     let malformed = |words: String| Refusal::new(DenialCode::CallMalformed, words);
-    let read = parse(text.as_bytes(), JsonLimits::bytes(ARGUMENTS_BYTES_MAX));
-    let Ok(Value::Object(mut object)) = read else { return Err(malformed("they are not a JSON object".to_owned())) };
-    let mut wanted = Arguments::read(&object).map_err(malformed)?;
+    let mut wanted = Arguments::read(object).map_err(malformed)?;
     wanted.url = wanted.url_as_sent(network).map_err(malformed)?;
     let granted = network.grants.iter().filter(|grant| grant.commands() == Some(Commands::Git));
     admitted(granted, &wanted, network.loopback, None)?;
@@ -152,7 +149,7 @@ pub async fn prepare(
     object.insert("summary".to_owned(), json!(diff.summary));
     object.insert("changes".to_owned(), json!(diff.changes));
     object.insert("diff".to_owned(), json!(diff.digest));
-    Ok(Value::Object(object).to_string())
+    Ok(())
 }
 
 /// Returns the diff that the arguments of a prepared call name, written again from the commits in the workspace.

@@ -54,7 +54,8 @@ fn refused_call_is_never_silent() {
             let (id, digest) = (call.call_id, calls::digest(&call.tool, &call.arguments));
             let stages = vec![(Stage::Known, StageAnswer::Pass), (Stage::AlwaysAsk, StageAnswer::Ask(code))];
             let judgement = Judgement::Refused { code, detail: String::new(), bound: None };
-            let judged = Judged { call, digest, judgement, by_stages: found(stages) };
+            let judged =
+                Judged { call, digest, arguments: serde_json::Map::new(), judgement, by_stages: found(stages) };
             calls::record(tx, turn.session, turn.id, ItemId::new(), 0, &judged).expect("recorded");
             // The model.
             let told = calls::refusal(code, "").text;
@@ -97,7 +98,7 @@ fn call_that_a_mode_permitted_names_the_lifted_codes() {
             (Stage::Inputs, StageAnswer::Lifted(Some(DenialCode::CallOrigin))),
         ];
         let judgement = Judgement::Permitted { class: Class::Send, runs: tools::Runs::Await };
-        let judged = Judged { call, digest, judgement, by_stages: found(stages) };
+        let judged = Judged { call, digest, arguments: serde_json::Map::new(), judgement, by_stages: found(stages) };
         calls::record(tx, turn.session, turn.id, ItemId::new(), 0, &judged).expect("recorded");
         let events: Vec<String> = entries(tx, id).into_iter().map(|(what, _)| what).collect();
         assert_eq!(events, [LedgerEvent::CallWouldHaveBlocked.name(), LedgerEvent::CallRecorded.name()]);

@@ -9,9 +9,9 @@ use crate::channels::outbound::delivery::sent_files;
 use crate::gateway::requests::{self, Status};
 use crate::registry::egress;
 use crate::sessions::store;
-use crate::turns::calls::{self, CallOutcome, CallRow, CallState, ResultBody, Runs};
-use crate::turns::turn;
-use ironclaw_contract::ids::CallId;
+use crate::turns::calls::{self, CallOutcome, CallRow, CallState, ReadCall, ResultBody, Runs};
+use crate::turns::turn::{self, Position};
+use ironclaw_contract::ids::{AgentId, CallId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_judge::Class;
@@ -106,27 +106,21 @@ impl Executor {
         let agent = store::agent_of(tx, place.session)?;
         let facts = facts::for_turn(tx, &self.settings, &open, &agent, &labels, &place.key)?;
         let wanted = WantedCall { tool: call.tool.clone(), arguments: call.arguments.clone() };
-        let judged = calls::judge(&agent, &facts, &wanted, true);
+        let wanted = ReadCall::read(wanted);
+        // Exactly the recorded ones: the judgement writes into its own what the host knows now.
+        let arguments = wanted.arguments().cloned().unwrap_or_default();
+        let judged = calls::judge(&agent, &facts, wanted, true);
         let permitted = match calls::may_have_happened(tx, &row)? || is_of_other_history(tx, &row)? {
             true => Err(Refusal::new(DenialCode::CallRepeated, String::new()).into()),
             false => {
-                let running = requests::Running { turn: &open, agent: agent.id, call: &call, row: &row };
+                let running =
+                    requests::Running { turn: &open, agent: agent.id, call: &call, arguments: &arguments, row: &row };
                 requests::use_approvals(tx, &self.requests, &running, &judged.by_stages)
             }
         };
         let refusal = match permitted {
             Ok(permitted) => {
-                let mut started = Effect::from_permitted(self, tx, &permitted, place, agent.id)?;
-                calls::start(tx, row.id)?;
-                for host in started.requested() {
-                    egress::note_use(tx, agent.id, &host)?;
-                }
-                if let Effect::Send(order) = &mut started {
-                    order.intend(tx, self, place, facts.position.as_ref())?;
-                }
-                let begun = entry(LedgerEvent::CallStarted, place, &row);
-                started.note(begun.with("arguments_digest", row.digest)).append(tx)?;
-                return Ok(Some(started));
+                return self.mark_running(tx, &permitted, place, &row, agent.id, facts.position.as_ref()).map(Some);
             }
             Err(Denied::Refused(refusal)) if refusal.code == DenialCode::ShownDiffers && waits_again(tx, row.id)? => {
                 return Ok(None);
@@ -152,6 +146,29 @@ impl Executor {
         };
         calls::refuse(tx, row.id, code, &calls::stages(&judged.by_stages.trace), told)?;
         Ok(None)
+    }
+
+    /// Marks a permitted call as running, with its entry in the ledger, and returns its effect.
+    fn mark_running(
+        &self,
+        tx: &mut WriteTx<'_>,
+        permitted: &requests::Permitted,
+        place: &Place,
+        row: &CallRow,
+        agent: AgentId,
+        position: Option<&Position>,
+    ) -> Result<Effect, Error> {
+        let mut started = Effect::from_permitted(self, tx, permitted, place, agent)?;
+        calls::start(tx, row.id)?;
+        for host in started.requested() {
+            egress::note_use(tx, agent, &host)?;
+        }
+        if let Effect::Send(order) = &mut started {
+            order.intend(tx, self, place, position)?;
+        }
+        let begun = entry(LedgerEvent::CallStarted, place, row);
+        started.note(begun.with("arguments_digest", row.digest)).append(tx)?;
+        Ok(started)
     }
 
     /// Ends the approved request of a call that does not run. Otherwise it would be due again at once.

@@ -46,6 +46,7 @@ pub struct Asking<'a> {
     /// The key of the session's contents.
     pub key: &'a ContentKey,
     pub call: &'a Call,
+    pub arguments: &'a Map<String, Value>,
     pub class: Class,
     /// The digest of tool and arguments.
     pub digest: Digest,
@@ -90,7 +91,7 @@ pub fn ask(tx: &mut WriteTx<'_>, all: &Requests, asking: &Asking<'_>) -> Result<
             Status::Done | Status::Failed | Status::Queued | Status::Withdrawn => {}
         }
     }
-    let calling = Calling { person: principal, agent: asking.agent.id, call };
+    let calling = Calling { person: principal, agent: asking.agent.id, call, arguments: asking.arguments };
     let of_person = asking.turn.principal_kind == Principal::Person;
     let (settings, agent) = (all.settings.now(), asking.agent);
     let needing = Needing { calling, agent, class: *class, reasons: found, of_person };
@@ -179,11 +180,9 @@ fn insert(
     policy: &Policy,
 ) -> Result<RequestId, Error> {
     let Asking { turn, agent, output, labels, key, call, class, digest, .. } = asking;
-    let arguments: Map<String, Value> = serde_json::from_str(&call.arguments)
-        .map_err(|_| ironclaw_state::Error::Stored(format!("{}: its arguments", call.call_id)))?;
     let terms = mcp::terms(tx, agent.id, &call.tool)?
         .ok_or_else(|| ironclaw_state::Error::Stored(format!("{}: its manifest", call.call_id)))?;
-    let origins = Origin::list_for_call(&terms, &arguments, asking.typed);
+    let origins = Origin::list_for_call(&terms, asking.arguments, asking.typed);
     let id = RequestId::new();
     let row = Row {
         id,

@@ -81,6 +81,8 @@ pub struct Running<'a> {
     pub turn: &'a Turn,
     pub agent: AgentId,
     pub call: &'a Call,
+    /// The recorded arguments of the call.
+    pub arguments: &'a Map<String, Value>,
     pub row: &'a CallRow,
 }
 
@@ -91,8 +93,8 @@ fn count_allowance(
     judgement: &Judgement,
     facts: Facts,
 ) -> Result<Permitted, Denied<Error>> {
-    let Running { turn, agent, call, .. } = running;
-    let calling = Calling { person: turn.person()?, agent: *agent, call };
+    let Running { turn, agent, call, arguments, .. } = running;
+    let calling = Calling { person: turn.person()?, agent: *agent, call, arguments };
     let Some(permit) = judgement.permit(|reason| allowance::is_lifted(reason.code)) else {
         return Err(Refusal::new(DenialCode::CallNeedsPerson, "no person was asked").into());
     };
@@ -109,15 +111,13 @@ fn count_allowance(
 
 /// Returns the facts of a call that runs without a request.
 fn facts_of_running(tx: &WriteTx<'_>, all: &Requests, running: &Running<'_>) -> Result<Facts, Error> {
-    let Running { turn, agent, call, .. } = running;
-    let damaged = |_| ironclaw_state::Error::Stored(format!("{} changed after its judgement", call.call_id));
-    let arguments: Map<String, Value> = serde_json::from_str(&call.arguments).map_err(damaged)?;
+    let Running { turn, agent, call, arguments, .. } = running;
     let reading = Reading {
         session: turn.session,
         agent: *agent,
         call: call.call_id,
         tool: &call.tool,
-        arguments: &arguments,
+        arguments,
         loopback: all.settings.now().host_policy.egress.loopback(),
         is_without_grant: false,
     };

@@ -8,23 +8,25 @@ use crate::registry::tools;
 use ironclaw_contract::seam::action::Action;
 use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_text::excerpt::quoted;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Returns the action of a recorded call, which its row must repeat exactly.
 ///
 /// # Errors
 /// When its arguments are not a valid action; the message gives the reason.
 pub fn action_of(call: &Call) -> Result<Action, String> {
-    action_in(&call.tool, &call.arguments)
+    match serde_json::from_str(&call.arguments) {
+        Ok(Value::Object(arguments)) => action_in(&call.tool, arguments),
+        Ok(_) => Err("the arguments are not an object".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// Returns the action of a tool with these arguments.
 ///
 /// # Errors
 /// As [`action_of`].
-pub fn action_in(tool: &str, arguments: &str) -> Result<Action, String> {
-    let mut arguments: Value = serde_json::from_str(arguments).map_err(|error| error.to_string())?;
-    let object = arguments.as_object_mut().ok_or("the arguments are not an object")?;
+pub fn action_in(tool: &str, mut object: Map<String, Value>) -> Result<Action, String> {
     let name = match tool {
         tools::REQUEST_CHANGE => {
             let kind = object.remove("kind").and_then(|kind| kind.as_str().map(str::to_owned));
@@ -40,7 +42,7 @@ pub fn action_in(tool: &str, arguments: &str) -> Result<Action, String> {
         return Err("unknown field `action`".to_owned());
     }
     object.insert("action".to_owned(), name.into());
-    let action = Action::parse(&arguments.to_string()).map_err(|error| error.to_string())?;
+    let action = Action::parse(&Value::Object(object).to_string()).map_err(|error| error.to_string())?;
     if let Action::ScheduleTask(task) = &action {
         schedule::check(task)?;
     }

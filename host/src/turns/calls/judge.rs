@@ -2,23 +2,22 @@
 //!
 //! Pure: never runs or records a call. [`ironclaw_judge`] has the stages; this file brings what they read. See [`crate::registry::tools`].
 
-use super::action::action_of;
+use super::action::action_in;
 use super::canonical_text::{self, digest};
 use super::http::{self, Network};
 use super::output_body::Call;
+use super::read_call::ReadCall;
 use super::send;
 use crate::registry::Agent;
 use crate::registry::tools::catalogue::{Catalogue, Source};
 use crate::registry::tools::{self, Class, Runs};
 use crate::turns::turn::Position;
-use ironclaw_contract::canonical::{self, Digest, Limits};
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::CallId;
 use ironclaw_contract::operator::{Bound, DenialCode};
-use ironclaw_contract::seam::limits::ARGUMENTS_BYTES_MAX;
 use ironclaw_judge::call::{self, CallContext, Reason, Stage, Verdict};
 use ironclaw_judge::manifest::Manifest;
 use ironclaw_judge::{Allowed, Classes, Principal, ReceiverPolicy};
-use ironclaw_model::WantedCall;
 use ironclaw_store::tables::schedules::OfTurn;
 use ironclaw_text::excerpt::start;
 use serde_json::{Map, Value};
@@ -27,6 +26,8 @@ use serde_json::{Map, Value};
 #[derive(Debug, Clone)]
 pub struct Judged {
     pub call: Call,
+    /// The arguments of the call, read once; none if they could not be read.
+    pub arguments: Map<String, Value>,
     /// Digest of the recipe's name, the tool and the arguments.
     pub digest: Digest,
     pub judgement: Judgement,
@@ -102,28 +103,28 @@ pub struct TurnFacts {
 }
 
 /// Judges one call that a model wants. `has_room` is true if the turn may have another call.
-pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: &WantedCall, has_room: bool) -> Judged {
-    let mut parsed = canonical::parse(wanted.arguments.as_bytes(), Limits::bytes(ARGUMENTS_BYTES_MAX));
-    let missing = turn.catalogue.missing(&wanted.tool);
-    let sent = match parsed.as_mut() {
-        Ok(Value::Object(arguments)) if missing.is_none() => addressed(turn, &wanted.tool, arguments),
+pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: ReadCall, has_room: bool) -> Judged {
+    let ReadCall { tool: name, arguments: mut read } = wanted;
+    let missing = turn.catalogue.missing(&name);
+    let sent = match read.as_mut() {
+        Ok(arguments) if missing.is_none() => addressed(turn, &name, arguments),
         _ => Ok(None),
     };
     let missing = missing.or(sent.as_ref().ok().copied().flatten());
-    let request = match parsed.as_mut() {
-        Ok(Value::Object(arguments)) if missing.is_none() && wanted.tool == tools::HTTP_FETCH => {
+    let request = match read.as_mut() {
+        Ok(arguments) if missing.is_none() && name == tools::HTTP_FETCH => {
             Some(http::write_as_sent(arguments, &turn.network))
         }
         _ => None,
     };
-    let arguments = parsed.as_ref().ok().and_then(Value::as_object);
+    let arguments = read.as_ref().ok();
     let looked = request.as_ref().and_then(|request| request.as_ref().ok());
     let looked = looked.map(|(request, _)| http::look(request, &turn.network));
-    let flow = arguments.and_then(|arguments| send::flow(&wanted.tool, arguments, &turn.flows));
+    let flow = arguments.and_then(|arguments| send::flow(&name, arguments, &turn.flows));
     let missing = missing.or(flow.and_then(|flow| flow.bound.as_ref()).map(|_| DenialCode::CallSends));
-    let listed = listed(turn, &wanted.tool, flow.is_some());
+    let listed = listed(turn, &name, flow.is_some());
     let judged = call::judge(&CallContext {
-        manifest: manifest_of(turn, &wanted.tool, arguments),
+        manifest: manifest_of(turn, &name, arguments),
         missing,
         arguments: arguments.filter(|_| !matches!(request, Some(Err(_))) && sent.is_ok()),
         has_room,
@@ -137,18 +138,17 @@ pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: &WantedCall, has_room: boo
         mode: agent.mode,
     });
     let text = arguments.map_or_else(|| "{}".to_owned(), canonical_text::text);
-    let tool = recorded_name(&turn.catalogue, &wanted.tool);
+    let tool = recorded_name(&turn.catalogue, &name);
     let call = Call { call_id: CallId::new(), tool, arguments: text };
-    let judgement = match (judged.verdict.clone(), turn.catalogue.find(&wanted.tool).map(Source::runs)) {
-        (Verdict::Permitted(permit), Some(runs)) => permitted(&call, permit.class(), runs),
+    let judgement = match (judged.verdict.clone(), turn.catalogue.find(&name).map(Source::runs)) {
+        (Verdict::Permitted(permit), Some(runs)) => permitted(&call.tool, arguments, permit.class(), runs),
         (Verdict::Permitted(_), None) => refused(DenialCode::CallToolUnknown, String::new()),
         (Verdict::Denied(DenialCode::CallMalformed), _) => {
             let of_request = request.and_then(Result::err).or(sent.err());
-            let unreadable = || "they are not a JSON object".to_owned();
-            let detail = parsed.err().map(|error| error.to_string()).or(of_request).unwrap_or_else(unreadable);
+            let detail = read.as_ref().err().cloned().or(of_request).unwrap_or_default();
             refused(DenialCode::CallMalformed, detail)
         }
-        (Verdict::Denied(code), _) => denied(code, turn, &wanted.tool, arguments),
+        (Verdict::Denied(code), _) => denied(code, turn, &name, arguments),
         (Verdict::NeedsPerson(reasons), runs) => {
             let detail = looked.map(|looked| looked.detail).unwrap_or_default();
             match (judged.class, runs) {
@@ -159,7 +159,8 @@ pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: &WantedCall, has_room: boo
             }
         }
     };
-    Judged { digest: digest(&call.tool, &call.arguments), call, judgement, by_stages: judged }
+    let digest = digest(&call.tool, &call.arguments);
+    Judged { call, arguments: read.unwrap_or_default(), digest, judgement, by_stages: judged }
 }
 
 /// Returns the manifest of a call. A message to another agent has one of its own.
@@ -221,9 +222,9 @@ const fn refused(code: DenialCode, detail: String) -> Judgement {
 }
 
 /// Permits a call, unless it must become a row and its arguments are no action: a row must contain an action.
-fn permitted(call: &Call, class: Class, runs: Runs) -> Judgement {
+fn permitted(tool: &str, arguments: Option<&Map<String, Value>>, class: Class, runs: Runs) -> Judgement {
     match runs {
-        Runs::Row => match action_of(call) {
+        Runs::Row => match action_in(tool, arguments.cloned().unwrap_or_default()) {
             Ok(_) => Judgement::Permitted { class, runs },
             Err(detail) => refused(DenialCode::CallMalformed, detail),
         },

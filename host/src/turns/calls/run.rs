@@ -3,8 +3,8 @@
 //! Never waits and never acts outside the transaction, so such a call either happened completely or not. A search takes time, so it ends
 //! before the transaction begins. See [`crate::turns::memories`].
 
-use super::judge::{Judgement, TurnFacts, judge};
-use super::output_body::Call;
+use super::judge::{Judged, Judgement, TurnFacts, judge};
+use super::read_call::ReadCall;
 use super::result_body::ResultBody;
 use crate::registry::schedules::{self, By, Schedule, names, next_time};
 use crate::registry::tools::catalogue::Catalogue;
@@ -17,7 +17,6 @@ use ironclaw_contract::ids::{PersonId, ScheduleId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::Label;
-use ironclaw_model::WantedCall;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::refusal::{Denied, Refusal};
 use ironclaw_text::lookalike;
@@ -119,12 +118,12 @@ impl HostResult {
 
 /// Returns the query and the number of notes of a `recall` call, if the agent may make it. The search takes time, so the caller runs it
 /// before the transaction that records the call.
-pub fn recall_query(agent: &Agent, turn: &TurnFacts, call: &WantedCall) -> Option<(String, usize)> {
-    let judged = (call.tool == "recall").then(|| judge(agent, turn, call, true))?;
+pub fn recall_query(agent: &Agent, turn: &TurnFacts, call: &ReadCall) -> Option<(String, usize)> {
+    let judged = (call.tool == "recall").then(|| judge(agent, turn, call.clone(), true))?;
     if !matches!(judged.judgement, Judgement::Permitted { .. }) {
         return None;
     }
-    let recall: Recall = serde_json::from_str(&judged.call.arguments).ok()?;
+    let recall = Recall::deserialize(&judged.arguments).ok()?;
     Some((recall.query, recall.max.unwrap_or(RECALLED_DEFAULT).clamp(1, RECALLED_MAX)))
 }
 
@@ -134,28 +133,28 @@ pub fn run(
     agent: &Agent,
     turn: &Turn,
     labels: &[Label],
-    call: &Call,
+    judged: &Judged,
     found: Option<&Found>,
     room: Room,
 ) -> Result<HostResult, ironclaw_state::Error> {
-    match call.tool.as_str() {
-        "remember" => match arguments::<Remember>(call) {
+    match judged.call.tool.as_str() {
+        "remember" => match arguments::<Remember>(judged) {
             Ok(wanted) => remember(tx, agent, turn, labels, wanted),
             Err(ran) => Ok(ran),
         },
-        "recall" => match arguments::<Recall>(call) {
+        "recall" => match arguments::<Recall>(judged) {
             Ok(_) => recall(tx, agent, found),
             Err(ran) => Ok(ran),
         },
-        MANAGE_SCHEDULES => match arguments::<ManageSchedules>(call) {
+        MANAGE_SCHEDULES => match arguments::<ManageSchedules>(judged) {
             Ok(wanted) => manage_schedules(tx, agent, turn, &wanted),
             Err(ran) => Ok(ran),
         },
-        READ_SKILL => match arguments::<ReadSkill>(call) {
+        READ_SKILL => match arguments::<ReadSkill>(judged) {
             Ok(wanted) => Ok(HostResult { body: read_skill(tx, agent, &wanted)?, labels: labels.to_vec() }),
             Err(ran) => Ok(ran),
         },
-        FIND_TOOLS => match arguments::<FindTools>(call) {
+        FIND_TOOLS => match arguments::<FindTools>(judged) {
             Ok(wanted) => {
                 let catalogue = mcp::catalogue(tx, agent)?.with_room(room);
                 Ok(HostResult { body: find_tools(&catalogue, &wanted), labels: labels.to_vec() })
@@ -166,12 +165,10 @@ pub fn run(
     }
 }
 
-fn arguments<T: DeserializeOwned>(call: &Call) -> Result<T, HostResult> {
-    serde_json::from_str(&call.arguments).map_err(|error| {
-        HostResult::new(
-            false,
-            format!("cannot read the arguments of {}: {}", call.tool, lookalike::neutralise(&error.to_string())),
-        )
+fn arguments<T: DeserializeOwned>(judged: &Judged) -> Result<T, HostResult> {
+    T::deserialize(&judged.arguments).map_err(|error| {
+        let (tool, why) = (&judged.call.tool, error.to_string());
+        HostResult::new(false, format!("cannot read the arguments of {tool}: {}", lookalike::neutralise(&why)))
     })
 }
 

@@ -6,7 +6,7 @@ use super::checked::Checked;
 use super::item_cache::{Content, Item, ItemCache};
 use super::system::{Now, Reader};
 use super::{images, order};
-use crate::turns::calls::{Call, OutputBody, ResultBody, WRITTEN_CALL_REMARK, host_arguments};
+use crate::turns::calls::{Call, OutputBody, ResultBody, WRITTEN_CALL_REMARK, without_host_arguments};
 use crate::turns::items::images::SentImage;
 use crate::turns::items::{self, Recorded};
 use ironclaw_contract::ids::{AgentId, CallId};
@@ -243,7 +243,7 @@ impl Composer<'_, '_> {
         let past = |call: &Call| PastCall {
             call_id: call.call_id.to_string(),
             tool: call.tool.clone(),
-            arguments: host_arguments::without(&call.tool, &call.arguments),
+            arguments: without_host_arguments(&call.tool, &call.arguments),
         };
         let calls = output.calls.iter().map(past).collect();
         let attached = output.attached.clone().map(Arc::new);

@@ -12,7 +12,7 @@ use crate::calls::model_socket::request_sizes::{Size, can_shrink};
 use crate::calls::model_socket::{Server, endpoints};
 use crate::registry::Agent;
 use crate::sessions::store::{self, Origin, ScheduleRuns};
-use crate::turns::calls::{self, LeftOut, ResultTarget};
+use crate::turns::calls::{self, LeftOut, ReadCall, ResultTarget};
 use crate::turns::context::{self, OutputBody, Reader, Unanswered};
 use crate::turns::endpoint_words;
 use crate::turns::items::{self, NewItem};
@@ -30,7 +30,7 @@ use ironclaw_contract::seam::socket::{Context, Purpose, RefusalCode, Response};
 use ironclaw_ledger::Entry;
 use ironclaw_model::endpoint::{self, Bounds};
 use ironclaw_model::streaming;
-use ironclaw_model::{Answered, Output, Prompt, Usage, WantedCall};
+use ironclaw_model::{Answered, Output, Prompt, Usage};
 use ironclaw_state::failpoint;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_state::seal::Sealer;
@@ -224,12 +224,12 @@ impl Server {
 
     async fn record_output(&self, turn: TurnId, mut prepared: Prepared, mut answered: Answered) -> Answer {
         // First, because the host writes them next.
-        let left_out: Vec<_> = answered.output.calls.iter_mut().map(calls::host_arguments::remove).collect();
-        let (refused, mut copies) = self.prepare_calls(turn, &mut prepared, &mut answered.output.calls).await?;
-        let found = self.search_notes(&prepared, &answered.output.calls).await?;
+        let mut wanted: Vec<ReadCall> = answered.output.calls.drain(..).map(ReadCall::read).collect();
+        let left_out: Vec<_> = wanted.iter_mut().map(ReadCall::remove_host_arguments).collect();
+        let (refused, mut copies) = self.prepare_calls(turn, &mut prepared, &mut wanted).await?;
+        let found = self.search_notes(&prepared, &wanted).await?;
         let text = recorded_text(&answered.output);
-        let is_answer = answered.output.calls.is_empty() && !text.is_empty();
-        let called = !answered.output.calls.is_empty();
+        let (is_answer, called) = (wanted.is_empty() && !text.is_empty(), !wanted.is_empty());
         let (shared, session, key) = (Arc::clone(&self.shared), self.session, Arc::clone(&self.key));
         let named = std::mem::take(&mut prepared.named);
         let prompt: Vec<ItemId> = named.iter().map(|item| item.tuple.item).collect();
@@ -244,8 +244,8 @@ impl Server {
                 let of_output = labels.clone();
                 let limits = shared.turns.config();
                 let room = limits.tool_calls_max.saturating_sub(open.tool_calls) as usize;
-                let wanted = output.calls.iter().enumerate();
-                let judged = wanted.map(|(n, wanted)| calls::judge(&agent, &facts, wanted, n < room));
+                let judged = wanted.into_iter().enumerate();
+                let judged = judged.map(|(n, wanted)| calls::judge(&agent, &facts, wanted, n < room));
                 let mut judged: Vec<calls::Judged> = judged.collect();
                 note_no_room(&mut judged, &limits, open.tool_calls);
                 pushes::refuse(&mut judged, refused);
@@ -287,7 +287,7 @@ impl Server {
 
     /// Searches the notes for the `recall` calls of an output. Returns the results by the position of the call. All searches share one
     /// time limit.
-    async fn search_notes(&self, prepared: &Prepared, calls: &[WantedCall]) -> Result<HashMap<usize, Found>, Error> {
+    async fn search_notes(&self, prepared: &Prepared, calls: &[ReadCall]) -> Result<HashMap<usize, Found>, Error> {
         let until = Instant::now() + memories::SEARCH_TIME_MAX;
         let mut all = HashMap::new();
         for (position, call) in calls.iter().take(self.shared.turns.config().tool_calls_max as usize).enumerate() {

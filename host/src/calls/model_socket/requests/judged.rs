@@ -90,6 +90,7 @@ impl Asks<'_> {
             typed: &self.facts.network.typed,
             key: self.key,
             call: &judged.call,
+            arguments: &judged.arguments,
             class,
             digest: judged.digest,
             reasons: &reasons,
@@ -139,9 +140,8 @@ impl Asks<'_> {
                 return Ok(Verdict::Await);
             }
             Judgement::Permitted { runs: Runs::Host, .. } => {
-                let call = &judged.call;
-                let calls::HostResult { body, labels } =
-                    calls::run(tx, agent, turn, labels, call, found, self.shared.room(agent))?;
+                let (call, room) = (&judged.call, self.shared.room(agent));
+                let calls::HostResult { body, labels } = calls::run(tx, agent, turn, labels, judged, found, room)?;
                 let author = Author::Tool { tool: call.tool.clone() };
                 let item = calls::record_labelled_result(tx, target, call.call_id, &call.tool, author, labels, &body)?;
                 calls::settle(tx, call.call_id, item.tuple.item, body.outcome)?;

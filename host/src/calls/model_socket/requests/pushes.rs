@@ -7,10 +7,9 @@ use crate::calls::model_socket::Server;
 use crate::reach::git_push;
 use crate::registry::tools::GIT_PUSH;
 use crate::sessions::store;
-use crate::turns::calls::{Judged, Judgement};
+use crate::turns::calls::{Judged, Judgement, ReadCall};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::seal::Label;
-use ironclaw_model::WantedCall;
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::Refusal;
 use std::collections::HashMap;
@@ -24,7 +23,7 @@ impl Server {
     pub(super) async fn prepare_pushes(
         &self,
         prepared: &mut Prepared,
-        calls: &mut [WantedCall],
+        calls: &mut [ReadCall],
     ) -> Result<HashMap<usize, Refusal>, Error> {
         let mut refusals = HashMap::new();
         for (position, call) in calls.iter_mut().enumerate() {
@@ -40,9 +39,15 @@ impl Server {
             let session = self.state().read(move |tx| store::find(tx, id)).await?;
             let session = session.ok_or_else(|| ironclaw_state::Error::Stored(format!("{id} is gone")))?;
             let jails = &*self.shared.executor.command_jails;
-            match git_push::prepare(jails, &session, &call.arguments, &prepared.facts.network).await {
-                Ok(arguments) => {
-                    call.arguments = arguments;
+            let arguments = match call.arguments_mut() {
+                Ok(arguments) => arguments,
+                Err(why) => {
+                    refusals.insert(position, Refusal::new(DenialCode::CallMalformed, why));
+                    continue;
+                }
+            };
+            match git_push::prepare(jails, &session, arguments, &prepared.facts.network).await {
+                Ok(()) => {
                     prepared.facts.has_external = true;
                     if !prepared.labels.contains(&Label::External) {
                         prepared.labels.push(Label::External);

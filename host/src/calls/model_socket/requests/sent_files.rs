@@ -7,13 +7,10 @@ use crate::calls::model_socket::Server;
 use crate::channels::outbound::delivery::sent_files::{self, COPIES_MAX, Copied};
 use crate::registry::tools::SEND_FILE;
 use crate::sessions::store;
-use crate::turns::calls;
-use ironclaw_contract::canonical::{Limits, parse};
+use crate::turns::calls::{self, ReadCall};
 use ironclaw_contract::ids::TurnId;
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::seam::limits::ARGUMENTS_BYTES_MAX;
 use ironclaw_contract::seam::seal::Label;
-use ironclaw_model::WantedCall;
 use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::{Denied, Refusal};
@@ -29,7 +26,7 @@ impl Server {
         &self,
         turn: TurnId,
         prepared: &mut Prepared,
-        calls: &mut [WantedCall],
+        calls: &mut [ReadCall],
     ) -> Result<(HashMap<usize, Refusal>, HashMap<usize, Copied>), Error> {
         let mut refusals = self.prepare_pushes(prepared, calls).await?;
         self.resolve_skills(turn, prepared, calls, &mut refusals).await?;
@@ -43,7 +40,7 @@ impl Server {
     async fn copy_files(
         &self,
         prepared: &mut Prepared,
-        calls: &mut [WantedCall],
+        calls: &mut [ReadCall],
         refusals: &mut HashMap<usize, Refusal>,
     ) -> Result<HashMap<usize, Copied>, Error> {
         let mut copies = HashMap::new();
@@ -69,16 +66,12 @@ impl Server {
     ///
     /// # Errors
     /// Refuses a file that cannot be copied.
-    async fn copy_file(&self, call: &mut WantedCall, position: usize, made: u64) -> Result<Copied, Denied<Error>> {
+    async fn copy_file(&self, call: &mut ReadCall, position: usize, made: u64) -> Result<Copied, Denied<Error>> {
         let refused = |words: String| Refusal::new(DenialCode::CallFile, words);
         if position >= FILES_MAX {
             return Err(refused(format!("an output sends files in its first {FILES_MAX} calls only")).into());
         }
-        let read = parse(call.arguments.as_bytes(), Limits::bytes(ARGUMENTS_BYTES_MAX));
-        let mut arguments = match read {
-            Ok(Value::Object(arguments)) => arguments,
-            Ok(_) | Err(_) => return Err(refused("the arguments are no object".to_owned()).into()),
-        };
+        let arguments = call.arguments_mut().map_err(|why| refused(why.to_owned()))?;
         let path = arguments.get("path").and_then(Value::as_str).map(str::to_owned);
         let path = path.ok_or_else(|| refused("the call names no path".to_owned()))?;
         let id = self.session;
@@ -93,8 +86,7 @@ impl Server {
         let copied = tokio::task::spawn_blocking(move || sent_files::copy(&place, &path)).await;
         let copied = copied.map_err(|error| refused(error.to_string()))?.map_err(refused)?;
         let origin = &session.origin;
-        calls::write_file(&mut arguments, &copied.file, origin.recipient(), &origin.thread_id);
-        call.arguments = Value::Object(arguments).to_string();
+        calls::write_file(arguments, &copied.file, origin.recipient(), &origin.thread_id);
         Ok(copied)
     }
 }

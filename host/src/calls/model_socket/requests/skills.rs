@@ -7,12 +7,10 @@ use crate::calls::model_socket::Server;
 use crate::reach::skills::Wanted;
 use crate::registry::skills::{self, Asker};
 use crate::registry::tools::{REQUEST_CHANGE, SKILL_INSTALL};
-use crate::turns::calls;
-use ironclaw_contract::canonical;
+use crate::turns::calls::{self, ReadCall};
 use ironclaw_contract::ids::TurnId;
 use ironclaw_contract::operator::{Bound, DenialCode};
 use ironclaw_contract::seam::action::{Action, SkillInstall};
-use ironclaw_model::WantedCall;
 use ironclaw_state::WriteTx;
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::{Denied, Refusal};
@@ -34,7 +32,7 @@ impl Server {
         &self,
         turn: TurnId,
         prepared: &Prepared,
-        calls: &mut [WantedCall],
+        calls: &mut [ReadCall],
         refusals: &mut HashMap<usize, Refusal>,
     ) -> Result<(), Error> {
         let until = prepared.bounds.until.min(Instant::now() + RESOLVED_WITHIN);
@@ -44,7 +42,11 @@ impl Server {
                 continue;
             }
             // A call that is no valid action is refused by the judgement.
-            let Ok(Action::SkillInstall { skill, .. }) = calls::action_in(tool, &call.arguments) else { continue };
+            let Ok(Action::SkillInstall { skill, .. }) =
+                calls::action_in(tool, call.arguments().cloned().unwrap_or_default())
+            else {
+                continue;
+            };
             let resolved = match position < SKILLS_MAX {
                 true => self.resolve_skill(&skill, until).await,
                 false => {
@@ -88,11 +90,10 @@ impl Server {
 }
 
 /// Writes the version that was resolved into the arguments of a call, so that the row names exactly this package.
-fn write_version(call: &mut WantedCall, version: &str) {
-    if let Ok(mut arguments) = serde_json::from_str::<Value>(&call.arguments)
+fn write_version(call: &mut ReadCall, version: &str) {
+    if let Ok(arguments) = call.arguments_mut()
         && let Some(payload) = arguments.get_mut("payload").and_then(Value::as_object_mut)
     {
         payload.insert("version".to_owned(), version.into());
-        call.arguments = canonical::to_string(&arguments);
     }
 }

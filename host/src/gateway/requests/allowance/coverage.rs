@@ -86,6 +86,7 @@ pub struct Calling<'a> {
     pub person: PersonId,
     pub agent: AgentId,
     pub call: &'a Call,
+    pub arguments: &'a Map<String, Value>,
 }
 
 /// Returns whether an allowance can lift all of these reasons of a call of this class.
@@ -102,13 +103,11 @@ pub fn usable(
 ) -> Result<Option<Allowance>, ironclaw_state::Error> {
     let call = calling.call;
     let terms = mcp::terms(tx, calling.agent, &call.tool)?;
-    let (Some(terms), Ok(arguments)) = (terms, serde_json::from_str(&call.arguments)) else {
-        return Ok(None);
-    };
+    let Some(terms) = terms else { return Ok(None) };
     if !lifts_all(class, reasons) || refused_tool(&terms.manifest).is_some() {
         return Ok(None);
     }
-    for allowance in covering(tx, calling.person, calling.agent, &terms, &arguments)? {
+    for allowance in covering(tx, calling.person, calling.agent, &terms, calling.arguments)? {
         let promised = allowances::promised_uses(tx, allowance.id, call.call_id)?;
         if allowance.uses.saturating_add(promised) < allowance.uses_max {
             return Ok(Some(allowance));

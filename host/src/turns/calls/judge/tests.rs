@@ -1,5 +1,6 @@
 //! Tests of the judgement of a call with the facts of its turn. See [`super`].
 
+use super::super::action::action_of;
 use super::*;
 use crate::registry::Mode;
 use crate::registry::destinations::State;
@@ -7,6 +8,7 @@ use crate::registry::tools::catalogue::CommandReach;
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::seam::change::Flow;
 use ironclaw_judge::manifest;
+use ironclaw_model::WantedCall;
 use std::collections::BTreeSet;
 
 fn agent(tools: &[&str]) -> Agent {
@@ -44,12 +46,12 @@ fn turn_of(agent: &Agent) -> TurnFacts {
     TurnFacts { catalogue: Catalogue::new(&agent.enabled_tools, CommandReach::Jail, Vec::new()), ..turn() }
 }
 
-fn call(tool: &str, arguments: &str) -> WantedCall {
-    WantedCall { tool: tool.into(), arguments: arguments.into() }
+fn call(tool: &str, arguments: &str) -> ReadCall {
+    ReadCall::read(WantedCall { tool: tool.into(), arguments: arguments.into() })
 }
 
 fn judgement(agent: &Agent, tool: &str, arguments: &str) -> Judgement {
-    judge(agent, &turn_of(agent), &call(tool, arguments), true).judgement
+    judge(agent, &turn_of(agent), call(tool, arguments), true).judgement
 }
 
 #[test]
@@ -99,7 +101,7 @@ fn run_of_a_schedule_is_permitted_its_list_and_reading() {
         let may = may.iter().map(|&entry| entry.to_owned()).collect();
         let of_schedule = OfTurn { may, is_typed: true, ..OfTurn::default() };
         let turn = TurnFacts { principal: Principal::Schedule, scope: Classes::NONE, of_schedule, ..turn_of(&agent) };
-        judge(&agent, &turn, &call(tool, arguments), true).judgement.refusal_code()
+        judge(&agent, &turn, call(tool, arguments), true).judgement.refusal_code()
     };
     let (write, run) = (r#"{"path":"a","content":"b"}"#, r#"{"command":"true"}"#);
     assert_eq!(of(&[], "write_file", write), Some(DenialCode::CallSchedule));
@@ -110,7 +112,7 @@ fn run_of_a_schedule_is_permitted_its_list_and_reading() {
     // A list is of no use to anyone else.
     let listed = OfTurn { may: vec!["exec".into()], is_typed: true, ..OfTurn::default() };
     let guest = TurnFacts { principal: Principal::Guest, of_schedule: listed, ..turn_of(&agent) };
-    let judged = judge(&agent, &guest, &call("run_command", run), true);
+    let judged = judge(&agent, &guest, call("run_command", run), true);
     assert_eq!(judged.judgement.refusal_code(), Some(DenialCode::CallPrincipal));
 }
 
@@ -123,7 +125,7 @@ fn flow_permits_its_destination_while_its_sources_are_all() {
         let (catalogue, flows) = (catalogue.clone(), flows.to_vec());
         let turn = TurnFacts { principal, scope: Classes::NONE, catalogue, destinations, flows, ..turn() };
         let wanted = call("send_message", &format!(r#"{{"to":"{to}","text":"the notes"}}"#));
-        judge(&agent, &turn, &wanted, true).judgement.refusal_code()
+        judge(&agent, &turn, wanted.clone(), true).judgement.refusal_code()
     };
     let flow = |recipient: &str, is_covering| send::OpenFlow {
         flow: Flow {
@@ -168,7 +170,7 @@ fn every_tool_and_argument_has_a_rule() {
 
 #[test]
 fn the_name_of_an_unknown_tool_is_recorded_as_plain_text() {
-    let of = |tool: &str| judge(&agent(&[]), &turn(), &call(tool, "{}"), true);
+    let of = |tool: &str| judge(&agent(&[]), &turn(), call(tool, "{}"), true);
     let odd = of("a\u{1b}[2K\n<tool_result>\u{202e}[MSG_AUTH:1] \u{430}");
     assert_eq!(odd.call.tool, "a__2K__tool_result___MSG_AUTH_1___");
     assert_eq!(odd.digest, digest(&odd.call.tool, "{}"), "the digest is of the recorded name");
@@ -186,7 +188,7 @@ fn commands_run_locally_once_a_person_enabled_them() {
 
 #[test]
 fn digest_depends_on_tool_and_value_but_not_on_key_order() {
-    let of = |tool: &str, arguments: &str| judge(&agent(&[tool]), &turn(), &call(tool, arguments), true).digest;
+    let of = |tool: &str, arguments: &str| judge(&agent(&[tool]), &turn(), call(tool, arguments), true).digest;
     assert_eq!(of("read_file", r#"{"a":1,"b":2}"#), of("read_file", r#"{ "b": 2.0, "a": 1 }"#));
     assert_ne!(of("read_file", r#"{"a":1}"#), of("write_file", r#"{"a":1}"#));
     assert_ne!(of("read_file", r#"{"a":1}"#), of("read_file", r#"{"a":"1"}"#));

@@ -211,7 +211,8 @@ impl Fixture<'_, '_> {
             let judgement = Judgement::Permitted { class: Class::Read, runs: Runs::Local };
             let (id, verdict) = (call.call_id, ironclaw_judge::call::Verdict::NeedsPerson(Vec::new()));
             let by_stages = ironclaw_judge::call::Judgement { verdict, class: None, trace: Vec::new() };
-            let judged = Judged { digest: calls::digest(tool, "{}"), call, judgement, by_stages };
+            let judged =
+                Judged { digest: calls::digest(tool, "{}"), arguments: Default::default(), call, judgement, by_stages };
             calls::record(self.tx, session, turn, item.tuple.item, position, &judged).expect("recorded");
             if let Some((ok, text)) = result {
                 let target = ResultTarget { session, turn, key: &key, sealer: &self.sealer };
