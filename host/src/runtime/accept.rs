@@ -16,6 +16,7 @@ use crate::sessions::store::{self, Session};
 use crate::turns::calls::{self, CallState, ResultBody, ResultTarget};
 use crate::turns::context::OutputBody;
 use crate::turns::items;
+use crate::turns::turn::TurnEnd;
 use crate::turns::turn::{self, Close, Turn};
 use ironclaw_contract::canonical::{self, Digest, Limits};
 use ironclaw_contract::ids::{self, CallId, ItemId, MessageId, TurnId};
@@ -164,7 +165,7 @@ impl Acceptance<'_> {
                     (None, EndReason::Empty) => calls::empty_output::notice(tx, session.id, open.id, key)?,
                     (None, reason) => delivery::notice_for(*reason, self.limits, message),
                 };
-                let notice = close_with_notice(tx, self.record(), session, key, &open, &text, "ended")?;
+                let notice = close_with_notice(tx, self.record(), session, key, &open, &text, TurnEnd::Ended)?;
                 self.closed(tx, notice)
             }
             Content::Action { call, action } => self.run_call(tx, &open, &row, call.as_deref(), action),
@@ -202,7 +203,7 @@ impl Acceptance<'_> {
             return self.refuse(tx, row, Some(open), why);
         }
         let delivery = delivery::intend_reply(tx, session, Some(open.id), item, Some(row.id), self.receives_here)?;
-        turn::close(tx, open, Close::Answered, "replied")?;
+        turn::close(tx, open, Close::Answered, TurnEnd::Replied)?;
         items::enforce_before(tx, session.id, &self.record().retention, seq)?;
         store::note_failure(tx, session.id, false)?;
         self.closed(tx, delivery)
@@ -411,9 +412,9 @@ pub fn close_with_notice(
     key: &ContentKey,
     open: &Turn,
     text: &str,
-    outcome: &'static str,
+    end: TurnEnd,
 ) -> Result<Delivery, ironclaw_store::error::Error> {
-    close_as(tx, record, session, key, open, text, Close::Answered, outcome)
+    close_as(tx, record, session, key, open, text, Close::Answered, end)
 }
 
 /// Closes a turn with a notice of the host, and settles its calls as `how` says.
@@ -426,10 +427,10 @@ pub fn close_as(
     open: &Turn,
     text: &str,
     how: Close,
-    outcome: &'static str,
+    end: TurnEnd,
 ) -> Result<Delivery, ironclaw_store::error::Error> {
     let delivery = delivery::notify(tx, session, Some(open.id), text, key, &record.sealer)?;
-    turn::close(tx, open, how, outcome)?;
+    turn::close(tx, open, how, end)?;
     items::enforce_retention(tx, session.id, &record.retention)?;
     Ok(delivery)
 }

@@ -14,6 +14,7 @@ use crate::runtime::shortages::LOOK_EVERY;
 use crate::runtime::sleep_reason::SleepReason;
 use crate::runtime::{Runtime, shortages};
 use crate::sessions::store::{self, FailureReason, Session};
+use crate::turns::turn::TurnEnd;
 use crate::turns::turn::{self, Close};
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator::LedgerEvent;
@@ -314,7 +315,7 @@ impl Actor {
     }
 
     /// Closes the open turn, if any, with no attempt used.
-    async fn requeue_open_turn(&self, why: &'static str) -> Result<(), Error> {
+    async fn requeue_open_turn(&self, why: TurnEnd) -> Result<(), Error> {
         let id = self.id;
         self.state()
             .write(move |tx| {

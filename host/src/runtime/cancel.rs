@@ -12,6 +12,7 @@ use crate::runtime::accept;
 use crate::runtime::actor::Actor;
 use crate::runtime::command::Cancelled;
 use crate::sessions::store;
+use crate::turns::turn::TurnEnd;
 use crate::turns::turn::{self, Close};
 use ironclaw_contract::ids::{PersonId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
@@ -83,7 +84,16 @@ impl Actor {
                 let messages = turn::messages_of(tx, open.id)?;
                 questions::end_of_turn(tx, &turns.record, &open)?;
                 let key = session.content_key(&turns.record.wrapping)?;
-                accept::close_as(tx, &turns.record, &session, &key, &open, NOTICE, Close::Cancelled, "cancelled")?;
+                accept::close_as(
+                    tx,
+                    &turns.record,
+                    &session,
+                    &key,
+                    &open,
+                    NOTICE,
+                    Close::Cancelled,
+                    TurnEnd::Cancelled,
+                )?;
                 let entry = Entry::new(LedgerEvent::TurnCancelled).session(id).turn(open.id);
                 entry.with("by", by.id).append(tx)?;
                 Ok(Cancelled { turn: open.id, messages, running })
@@ -103,7 +113,7 @@ impl Actor {
                 let Some(open) = turn::open_of(tx, id)? else { return Ok(()) };
                 let key = session.content_key(&turns.record.wrapping)?;
                 let text = over.notice(&workspaces.settings.now().quota, id);
-                accept::close_as(tx, &turns.record, &session, &key, &open, &text, Close::Cancelled, over.code())?;
+                accept::close_as(tx, &turns.record, &session, &key, &open, &text, Close::Cancelled, over.end())?;
                 Entry::new(LedgerEvent::WorkspaceOver)
                     .session(id)
                     .turn(open.id)

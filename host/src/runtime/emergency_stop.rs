@@ -10,6 +10,7 @@ use crate::registry::Person;
 use crate::registry::latch::{self, Latch, Stopped};
 use crate::runtime::launch::Jails;
 use crate::runtime::sessions::Sessions;
+use crate::turns::turn::TurnEnd;
 use crate::turns::turn::{self, Close};
 use ironclaw_contract::operator::PANIC_FILE;
 use ironclaw_jail::sys;
@@ -127,7 +128,7 @@ impl EmergencyStop {
             let stopped = latch::begin(tx, by.as_ref())?;
             requests::end_all(tx, &record, "everything was stopped")?;
             for open in turn::every_open(tx)? {
-                let messages = turn::close(tx, &open, Close::Requeued, "everything was stopped")?;
+                let messages = turn::close(tx, &open, Close::Requeued, TurnEnd::Stopped)?;
                 turn::refund_attempt(tx, &messages)?;
             }
             Ok::<_, Error>(stopped)

@@ -12,6 +12,7 @@ pub(crate) use event::Event;
 use crate::runtime::command::{CommandKind, HasKind, Phase};
 use crate::runtime::sleep_reason::SleepReason;
 use crate::sessions::store::{FailureReason, SessionState};
+use crate::turns::turn::TurnEnd;
 use ironclaw_jail::shortage::Shortage;
 use ironclaw_store::error::Error;
 
@@ -209,7 +210,7 @@ impl<C: HasKind> Life<C> {
         match (stage, event) {
             (Stage::EndingProcesses(reason), Event::Ended { is_reader_gone }) => match reason {
                 // The next launch takes the last rows, as after a crash.
-                SleepReason::Halted => self.requeue(reason, "everything was stopped"),
+                SleepReason::Halted => self.requeue(reason, TurnEnd::Stopped),
                 SleepReason::Violated(_) => self.settle(reason),
                 reason if is_reader_gone => self.settle(reason),
                 reason => self.wait(Stage::Draining(reason), vec![Effect::Drain]),
@@ -220,7 +221,7 @@ impl<C: HasKind> Life<C> {
             }
             (Stage::Draining(_), Event::Drained(Some(why))) => self.settle(SleepReason::Violated(why)),
             (Stage::Draining(reason), Event::Drained(None)) if reason.is_orderly() => {
-                self.requeue(reason, "put to sleep")
+                self.requeue(reason, TurnEnd::PutToSleep)
             }
             (Stage::Draining(reason), Event::Drained(None)) => self.settle(reason),
             (stage, event) => {
@@ -245,7 +246,7 @@ impl<C: HasKind> Life<C> {
             Then::Deliver => self.deliver(Then::Look),
             Then::AwaitSlot => self.wait(Stage::InLine, vec![Effect::AwaitSlot]),
             Then::AwaitBackoff => self.wait(Stage::BackingOff, vec![Effect::AwaitBackoff]),
-            Then::Requeue(reason) => self.requeue(reason, "put to sleep"),
+            Then::Requeue(reason) => self.requeue(reason, TurnEnd::PutToSleep),
             Then::Settle(reason) => self.settle(reason),
             Then::Conclude(reason) => self.conclude(reason),
         }
@@ -337,7 +338,7 @@ impl<C: HasKind> Life<C> {
     }
 
     /// Requeues the messages of an open turn with no attempt used: an orderly end in the middle of a turn is no failure.
-    fn requeue(&mut self, reason: SleepReason<C>, why: &'static str) -> Vec<Effect<C>> {
+    fn requeue(&mut self, reason: SleepReason<C>, why: TurnEnd) -> Vec<Effect<C>> {
         self.wait(Stage::Doing(Then::Settle(reason)), vec![Effect::Requeue(why)])
     }
 

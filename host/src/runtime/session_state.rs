@@ -10,6 +10,7 @@ use crate::runtime::accept;
 use crate::runtime::actor::Actor;
 use crate::sessions::files::versions::Store;
 use crate::sessions::store::{self, FailureReason, Session, SessionState};
+use crate::turns::turn::TurnEnd;
 use crate::turns::{memories, turn};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_state::failpoint;
@@ -49,12 +50,13 @@ impl Actor {
             // still recorded.
             match (session.content_key(&turns.record.wrapping), turn::open_of(tx, id)?) {
                 (Ok(key), Some(open)) => {
-                    accept::close_with_notice(tx, &turns.record, &session, &key, &open, &text, "halted").map(drop)
+                    accept::close_with_notice(tx, &turns.record, &session, &key, &open, &text, TurnEnd::Halted)
+                        .map(drop)
                 }
                 (Ok(key), None) => {
                     Ok(delivery::notify(tx, &session, None, &text, &key, &turns.record.sealer).map(drop)?)
                 }
-                (Err(_), Some(open)) => Ok(turn::close(tx, &open, turn::Close::Requeued, "halted").map(drop)?),
+                (Err(_), Some(open)) => Ok(turn::close(tx, &open, turn::Close::Requeued, TurnEnd::Halted).map(drop)?),
                 (Err(_), None) => Ok(()),
             }
         });

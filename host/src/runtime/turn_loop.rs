@@ -19,6 +19,7 @@ use crate::runtime::work::{Effect, Event, Opening, Work};
 use crate::runtime::workspace::WorkspaceMonitor;
 use crate::sessions::store;
 use crate::turns::open_turns::deadlines::Moves;
+use crate::turns::turn::TurnEnd;
 use crate::turns::turn::{self, Close, Opened};
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::seam::crypt;
@@ -235,7 +236,7 @@ impl Actor {
         let close = self.state().write(move |tx| {
             let Some(open) = turn::open_of(tx, id)? else { return Ok::<_, Error>(()) };
             if keeps_attempts {
-                let messages = turn::close(tx, &open, Close::Requeued, "the machine was short of something")?;
+                let messages = turn::close(tx, &open, Close::Requeued, TurnEnd::Shortage)?;
                 return Ok(turn::refund_attempt(tx, &messages)?);
             }
             let attempts = turn::attempts(tx, open.id)?;
@@ -401,7 +402,7 @@ impl Actor {
             let message = turn::newest_message(tx, turn)?;
             let general = || delivery::notice_for(EndReason::Time, &turns.config(), message);
             let text = why.as_deref().map_or_else(general, |why| delivery::notice_of_model(why, message));
-            accept::close_with_notice(tx, &turns.record, &session, &key, &open, &text, "deadline")?;
+            accept::close_with_notice(tx, &turns.record, &session, &key, &open, &text, TurnEnd::Deadline)?;
             Ok(why.is_some())
         });
         let is_models = close.await?;

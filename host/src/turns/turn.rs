@@ -12,8 +12,8 @@ pub use crate::registry::live_settings::turn::Config;
 pub use ironclaw_store::tables::messages::for_turn as messages_of;
 pub use ironclaw_store::tables::messages::{Waiting, attempts, mark_context_shown, refund_attempt, sessions_with_work};
 pub use ironclaw_store::tables::turns::{
-    Turn, clear_failure, coded_failure, count_model_call, count_result, count_tool_calls, every_open, failure, find,
-    note_failure, open_of, outcome, working_for,
+    Turn, TurnEnd, clear_failure, coded_failure, count_model_call, count_result, count_tool_calls, end_of, every_open,
+    failure, find, note_failure, open_of, working_for,
 };
 
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
@@ -152,10 +152,10 @@ pub fn close(
     tx: &mut WriteTx<'_>,
     turn: &Turn,
     how: Close,
-    outcome: &'static str,
+    end: TurnEnd,
 ) -> Result<Vec<MessageId>, ironclaw_state::Error> {
     let id = turn.id;
-    if !turns::close(tx, id, outcome)? {
+    if !turns::close(tx, id, end)? {
         return Ok(Vec::new());
     }
     let local = match how {
@@ -164,7 +164,7 @@ pub fn close(
     };
     for lost in turns::end_calls(tx, id, local)? {
         let entry = Entry::new(LedgerEvent::CallLost).session(turn.session).turn(id).with("call", lost.id);
-        entry.with("tool", lost.tool).with("outcome", CallOutcome::Unknown.name()).reason(outcome).append(tx)?;
+        entry.with("tool", lost.tool).with("outcome", CallOutcome::Unknown.name()).reason(end.name()).append(tx)?;
     }
     let messages = messages_of(tx, id)?;
     if messages.is_empty() {
@@ -184,7 +184,7 @@ pub fn close(
         Close::Answered => Entry::new(LedgerEvent::TurnClosed),
         Close::Requeued | Close::Cancelled => Entry::with_kind(LedgerEvent::TurnClosed, Kind::Retract),
     };
-    entry.session(turn.session).turn(turn.id).reason(outcome).append(tx)?;
+    entry.session(turn.session).turn(turn.id).reason(end.name()).append(tx)?;
     Ok(messages)
 }
 

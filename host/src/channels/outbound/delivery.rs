@@ -31,6 +31,7 @@ use ironclaw_store::tables::agent_messages::{self, AgentMessageKind};
 use ironclaw_store::tables::deliveries::{self, DeliveryState, NewDelivery};
 use ironclaw_store::tables::destinations::{self, ReplyAddress};
 use ironclaw_store::tables::messages;
+use ironclaw_store::tables::turns::TurnEnd;
 
 /// Returns the message at which this session asked another agent, for a turn that the answer opened.
 fn asked_at(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<MessageId>, ironclaw_state::Error> {
@@ -269,18 +270,18 @@ pub enum EndedBy {
 
 impl EndedBy {
     /// Returns the reason for closing a turn whose message is retried.
-    pub const fn requeue_reason(self) -> &'static str {
+    pub const fn requeue_reason(self) -> TurnEnd {
         match self {
-            Self::Host => "the host ended",
-            Self::Sandbox => "its sandbox went away",
+            Self::Host => TurnEnd::HostEnded,
+            Self::Sandbox => TurnEnd::SandboxEnded,
         }
     }
 
     /// Returns the reason for closing a turn whose message is given up.
-    pub const fn give_up_reason(self) -> &'static str {
+    pub const fn give_up_reason(self) -> TurnEnd {
         match self {
-            Self::Host => "given up: the host ended",
-            Self::Sandbox => "given up: its sandbox went away",
+            Self::Host => TurnEnd::GivenUpAfterHost,
+            Self::Sandbox => TurnEnd::GivenUpAfterSandbox,
         }
     }
 }

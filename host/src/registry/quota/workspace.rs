@@ -5,6 +5,7 @@
 
 use super::Config;
 use ironclaw_jail::shortage::Shortage;
+use ironclaw_store::tables::turns::TurnEnd;
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{self, AtFlags, OFlag, OpenHow, ResolveFlag};
@@ -30,12 +31,17 @@ pub enum Over {
 }
 
 impl Over {
-    /// Returns the stable code for the ledger.
+    /// Returns the stable code of the bound.
     pub const fn code(self) -> &'static str {
+        self.end().name()
+    }
+
+    /// Returns the end of a turn whose workspace is over the bound.
+    pub const fn end(self) -> TurnEnd {
         match self {
-            Self::Bytes => "workspace_bytes",
-            Self::Files => "workspace_files",
-            Self::Unreadable => "workspace_unreadable",
+            Self::Bytes => TurnEnd::WorkspaceBytes,
+            Self::Files => TurnEnd::WorkspaceFiles,
+            Self::Unreadable => TurnEnd::WorkspaceUnreadable,
         }
     }
 

@@ -5,6 +5,7 @@
 use crate::registry::quota::workspace::Over;
 use crate::runtime::command::Phase;
 use crate::sessions::store::FailureReason;
+use crate::turns::turn::TurnEnd;
 use ironclaw_jail::shortage::Shortage;
 use ironclaw_store::error::Error;
 
@@ -65,7 +66,7 @@ pub(crate) enum Effect<C> {
     /// Take the last rows: `Drained`.
     Drain,
     /// Close an open turn and requeue its messages, with no attempt used: `Done`.
-    Requeue(&'static str),
+    Requeue(TurnEnd),
     /// Quarantine the session after a violation of the contract: `Done`.
     Quarantine(FailureReason),
     /// Park the session after this many failures: `Done`.

@@ -8,6 +8,7 @@ use crate::channels::outbound::delivery;
 use crate::registry::schedules::{self, Occurrence, OccurrenceState, Schedule};
 use crate::sessions::store::{self, SessionState};
 use crate::turns::turn;
+use crate::turns::turn::TurnEnd;
 use ironclaw_contract::ids::{DeliveryId, TurnId};
 use ironclaw_contract::operator::{Fault, LedgerEvent, Receipt};
 use ironclaw_contract::seam::message::Status;
@@ -58,13 +59,13 @@ pub fn find(tx: &ReadTx<'_>, started: &Occurrence) -> Result<Option<Outcome>, Er
 
 /// Returns the end of an occurrence by the turn that answered its message.
 fn turn_outcome(tx: &ReadTx<'_>, id: TurnId, message: &Message) -> Result<Option<Outcome>, Error> {
-    let outcome = turn::outcome(tx, id)?.unwrap_or_default();
-    if outcome != "replied" {
-        let reason = match (turn::coded_failure(tx, id)?, outcome.as_str()) {
+    let end = turn::end_of(tx, id)?;
+    if end != Some(TurnEnd::Replied) {
+        let reason = match (turn::coded_failure(tx, id)?, end) {
             (Some(failure), _) if failure.code == "budget" => "limits",
             (Some(_), _) => "model",
-            (None, "deadline") => "limits",
-            (None, "cancelled") => "cancelled",
+            (None, Some(TurnEnd::Deadline)) => "limits",
+            (None, Some(TurnEnd::Cancelled)) => "cancelled",
             (None, _) => "no_answer",
         };
         return Ok(Some(Outcome::failed(reason)));

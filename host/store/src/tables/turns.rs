@@ -97,13 +97,44 @@ pub fn insert(
     sessions::open_turn(tx, session, id)
 }
 
+ironclaw_contract::words! {
+    /// The end of a turn; the ledger has its word as the reason.
+    pub enum TurnEnd {
+        /// A reply answers its messages.
+        Replied = "replied",
+        /// Its sandbox ended it without a reply.
+        Ended = "ended",
+        /// Its time was over.
+        Deadline = "deadline",
+        /// Its person cancelled it.
+        Cancelled = "cancelled",
+        /// Its session was parked or quarantined.
+        Halted = "halted",
+        WorkspaceBytes = "workspace_bytes",
+        WorkspaceFiles = "workspace_files",
+        WorkspaceUnreadable = "workspace_unreadable",
+        /// The emergency stop.
+        Stopped = "everything was stopped",
+        PutToSleep = "put to sleep",
+        Shortage = "the machine was short of something",
+        HostEnded = "the host ended",
+        SandboxEnded = "its sandbox went away",
+        /// Its message has no attempt left, and the host ended the last one.
+        GivenUpAfterHost = "given up: the host ended",
+        /// Its message has no attempt left, and its sandbox ended the last one.
+        GivenUpAfterSandbox = "given up: its sandbox went away",
+    }
+}
+
+ironclaw_contract::stored_as_text!(TurnEnd);
+
 /// Marks an open turn as closed, and returns whether it was open.
-pub fn close(tx: &mut WriteTx<'_>, id: TurnId, outcome: &str) -> Result<bool, Error> {
+pub fn close(tx: &mut WriteTx<'_>, id: TurnId, end: TurnEnd) -> Result<bool, Error> {
     let now = tx.now();
     let sql = "UPDATE turns SET state = 'closed', closed_at = ?2, outcome = ?3, \
                last_seq = (SELECT last_seq FROM sessions WHERE sessions.id = session_id) WHERE id = ?1 AND state = 'open' \
                RETURNING session_id";
-    let Some(session) = tx.returning(sql, params![id, now, outcome], |row| row.get(0))? else { return Ok(false) };
+    let Some(session) = tx.returning(sql, params![id, now, end], |row| row.get(0))? else { return Ok(false) };
     sessions::close_turn(tx, session)?;
     Ok(true)
 }
@@ -170,8 +201,8 @@ pub fn failure(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<String>, Error> {
     Ok(tx.find("SELECT failure_words FROM turns WHERE id = ?1", [turn], |row| row.get(0))?.flatten())
 }
 
-/// Returns the outcome of a closed turn, one word.
-pub fn outcome(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<String>, Error> {
+/// Returns the end of a closed turn.
+pub fn end_of(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<TurnEnd>, Error> {
     Ok(tx.find("SELECT outcome FROM turns WHERE id = ?1", [turn], |row| row.get(0))?.flatten())
 }
 

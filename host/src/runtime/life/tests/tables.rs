@@ -67,7 +67,7 @@ fn put_to_sleep(reason: SleepReason<Ticket>) -> Life<Ticket> {
     life.takes(vec![
         (slept(reason), &["EndDrafts", "Show(Stopping)", "EndProcesses(Told)"]),
         (Event::Ended { is_reader_gone: false }, &["Drain"]),
-        (Event::Drained(None), &["Requeue(\"put to sleep\")"]),
+        (Event::Drained(None), &["Requeue(PutToSleep)"]),
     ]);
     life
 }
@@ -160,7 +160,7 @@ fn an_emergency_stop_ends_both_and_counts_no_failure() {
     };
     life.takes(vec![
         (killed, &["EndDrafts", "Show(Stopping)", "EndProcesses(KilledWithReader)"]),
-        (Event::Ended { is_reader_gone: false }, &["Requeue(\"everything was stopped\")"]),
+        (Event::Ended { is_reader_gone: false }, &["Requeue(Stopped)"]),
         (Event::Done, &["DropAwake", "Log(Asleep)", "GiveSlotBack", "Show(Asleep)", "Find"]),
         (Event::Found { standing: SessionState::Active, is_halted: true }, &["LeaveOrWait"]),
         (
@@ -218,7 +218,7 @@ fn a_stop_during_a_breach_is_served_after_the_quarantine() {
             Event::Drained(Some(FailureReason::new("a bad row"))),
             &["Quarantine(FailureReason { words: \"a bad row\", detail: \"\" })"],
         ),
-        (Event::Done, &["Requeue(\"put to sleep\")"]),
+        (Event::Done, &["Requeue(PutToSleep)"]),
         (Event::Done, &["DropAwake", "Log(Asleep)", "GiveSlotBack", "Show(Asleep)", "Find"]),
         (Event::Found { standing: SessionState::Quarantined, is_halted: false }, &["NoteStop(Ticket(Stop, 7))"]),
     ]);

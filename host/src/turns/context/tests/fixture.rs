@@ -16,6 +16,7 @@ use crate::sessions::store::tests::{draft, make_owner};
 use crate::sessions::store::{self, Session};
 use crate::turns::calls::{self, Call, Judged, Judgement, LeftOut, ResultBody, ResultTarget};
 use crate::turns::items::{self, NewItem};
+use crate::turns::turn::TurnEnd;
 use crate::turns::turn::{self, Close, Turn};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{BootId, CallId, ItemId, MessageId, PersonId};
@@ -242,14 +243,14 @@ impl Fixture<'_, '_> {
         let item = self.output_cut(text, &[], scripted, cut);
         let (session, turn) = (self.session(), self.turn());
         delivery::intend(self.tx, &session, Some(turn.id), item, None).expect("intended");
-        turn::close(self.tx, &turn, Close::Answered, "answered").expect("closed");
+        turn::close(self.tx, &turn, Close::Answered, TurnEnd::Replied).expect("closed");
     }
 
     pub(super) fn end(&mut self, ends: Ending) {
         let (session, turn, key) = (self.session(), self.turn(), self.key());
         let words = match ends {
             Ending::Interrupted => {
-                turn::close(self.tx, &turn, Close::Requeued, "its sandbox went away").expect("closed");
+                turn::close(self.tx, &turn, Close::Requeued, TurnEnd::SandboxEnded).expect("closed");
                 return;
             }
             Ending::Notice => "I stopped: this turn reached its limit of 24 tool calls.",
@@ -259,7 +260,7 @@ impl Fixture<'_, '_> {
             }
         };
         delivery::notify(self.tx, &session, Some(turn.id), words, &key, &self.sealer).expect("notified");
-        turn::close(self.tx, &turn, Close::Answered, "ended").expect("closed");
+        turn::close(self.tx, &turn, Close::Answered, TurnEnd::Ended).expect("closed");
     }
 
     /// Retries a message, as `ironctl message retry` does.
