@@ -8,7 +8,7 @@ use crate::figures::{Report, Samples};
 use crate::host_fixture::TestHost;
 use crate::site::{Site, grant};
 use crate::{BLOCK, WARM_UP, home, jail_fixture, memory, say};
-use ironclaw_model::fetch::{Fetcher, Limits, Request};
+use ironclaw_net::fetch::{Fetcher, Limits, Request};
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -51,7 +51,7 @@ pub(crate) struct Url {
 
 impl Url {
     pub(crate) async fn start(url: &str) -> Self {
-        let http = ironclaw_model::client_for(&url.parse().expect("a URL")).expect("a client");
+        let http = ironclaw_net::client_for(&url.parse().expect("a URL")).expect("a client");
         let mut started = Self { http, url: url.to_owned(), session: String::new() };
         let parameters = json!({
             "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "bench", "version": "1" },

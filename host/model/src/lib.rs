@@ -6,13 +6,11 @@
 // The crates of this workspace alone read this one, so only what a name does not say is documented.
 #![allow(missing_docs)]
 
-mod address;
 mod anthropic;
 mod api_url;
 mod assembly;
 mod attached;
 mod attempt;
-pub mod backoff;
 mod bad_call;
 mod breaker;
 mod call_pieces;
@@ -24,10 +22,8 @@ pub mod endpoint_quirks;
 mod error_body;
 mod failed_attempt;
 pub mod fault;
-pub mod fetch;
 mod growing_text;
 mod http;
-pub use http::{client_for, client_for_shown};
 pub mod image;
 mod json;
 mod openai;
@@ -35,7 +31,6 @@ mod output_bound;
 mod prices;
 pub mod profile;
 pub mod quirks;
-pub mod reach;
 mod reading;
 mod reasoning;
 mod remote;
@@ -52,7 +47,6 @@ mod thoughts;
 mod token_counts;
 mod written_calls;
 
-pub use address::check_url;
 pub use attached::Attached;
 pub use reasoning::REASONING_BYTES_MAX;
 pub use size::tokens_estimated;

@@ -3,7 +3,6 @@
 //! Never has a price, because prices change, and never a key. The profiles are data: `data/providers.toml`. See [`crate::quirks`] for the
 //! names and values of quirks, and [`crate::stated_context`] for the question to a server.
 
-use super::address;
 use super::quirks::Values;
 use super::spec::{Kind, Spec};
 use serde::Deserialize;
@@ -100,7 +99,7 @@ pub fn recognise(base: &Url) -> Option<&'static Profile> {
     let is_below =
         |suffix: &String| host.strip_suffix(suffix.as_str()).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
     // Plain http leads to this machine or a private network only.
-    let is_near = base.scheme() == "http" && address::check_url(base).is_ok();
+    let is_near = base.scheme() == "http" && ironclaw_net::check_url(base).is_ok();
     let port = base.port_or_known_default();
     all().iter().find(|profile| {
         profile.hosts.iter().any(is_below) || (is_near && profile.port.is_some() && profile.port == port)

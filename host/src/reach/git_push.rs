@@ -22,7 +22,7 @@ use history::{Hash, Log};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_judge::egress::{CanonicalUrl, Commands, Grant, Loopback, Request, RequestText, judge};
-use ironclaw_model::fetch::{Fetched, Limits, NotFetched};
+use ironclaw_net::fetch::{Fetched, Limits, NotFetched};
 use ironclaw_store::refusal::Refusal;
 use ironclaw_text::excerpt::start;
 use ironclaw_text::lookalike;
@@ -305,7 +305,7 @@ impl Push<'_> {
     ) -> Result<Fetched, NotFetched> {
         let granted = host.grant.host().to_string();
         let content = body.as_ref().map(|_| ("content-type", CONTENT_TYPE));
-        let request = ironclaw_model::fetch::Request {
+        let request = ironclaw_net::fetch::Request {
             method: method.parse().expect("a method of the closed list"),
             url,
             headers: content.into_iter().collect(),

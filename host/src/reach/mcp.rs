@@ -24,7 +24,7 @@ use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::McpRegister;
 use ironclaw_mcp::CallLimits;
-use ironclaw_model::backoff::Backoff;
+use ironclaw_net::backoff::Backoff;
 use ironclaw_state::ReadTx;
 use ironclaw_store::refusal::{Denied, Refusal};
 use serde_json::{Map, Value};

@@ -8,7 +8,7 @@ use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::{Bound, DenialCode};
 use ironclaw_contract::seam::change::Egress;
 use ironclaw_judge::egress::{Commands, Grant, GrantText, Loopback};
-use ironclaw_model::reach::lan::Range;
+use ironclaw_net::reach::lan::Range;
 use ironclaw_state::ReadTx;
 use ironclaw_store::refusal::{Denied, Refusal};
 use std::collections::BTreeSet;

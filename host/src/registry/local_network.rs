@@ -1,12 +1,12 @@
 //! The hosts of the local network: the addresses that a page shows for the name in a change, and their ranges in `[egress] lan`.
 //!
-//! Looks a name up before a change is proposed, and never while a change is decided. See [`ironclaw_model::reach::lan`] for the
+//! Looks a name up before a change is proposed, and never while a change is decided. See [`ironclaw_net::reach::lan`] for the
 //! connections.
 
 use super::live_settings::HostPolicy;
 use ironclaw_contract::seam::change::{Change, Egress, McpRegister};
 use ironclaw_judge::egress::{Commands, HostName, Loopback, PLAIN};
-use ironclaw_model::reach::{is_localhost, lan};
+use ironclaw_net::reach::{is_localhost, lan};
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use ironclaw_store::tables::looked_up_names as table;
 use std::net::IpAddr;

@@ -21,7 +21,7 @@ use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_jail::launcher::Process;
 use ironclaw_jail::shortage::Shortage;
 use ironclaw_ledger::Entry;
-use ironclaw_model::backoff::Backoff;
+use ironclaw_net::backoff::Backoff;
 use ironclaw_state::State;
 use ironclaw_state::home::Home;
 use ironclaw_store::error::Error;

@@ -11,7 +11,7 @@ use ironclaw_ledger::archive::{self, RotationReason};
 use ironclaw_ledger::head::{self, Position, Signed, Signer};
 use ironclaw_ledger::sink::{Sink, no_destination};
 use ironclaw_ledger::{Config, Entry, Genesis};
-use ironclaw_model::backoff::Backoff;
+use ironclaw_net::backoff::Backoff;
 use ironclaw_state::failpoint;
 use ironclaw_state::home::Home;
 use ironclaw_state::keys::WrappingKey;

@@ -20,7 +20,7 @@ use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_judge::egress::{Grant, Request};
 use ironclaw_ledger::Entry;
-use ironclaw_model::fetch::{Credential, Form, Limits};
+use ironclaw_net::fetch::{Credential, Form, Limits};
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::SecretText;
 use ironclaw_store::error::Error;
@@ -302,7 +302,7 @@ impl Executor {
         let HttpEffect { request, body, host, port, secret, grant } = effect;
         let credential = secret.as_ref().map(|secret| Credential { host, port: *port, form: Form::Bearer, secret });
         let method = request.method().to_string().parse().expect("a method of the closed list");
-        let sent = ironclaw_model::fetch::Request {
+        let sent = ironclaw_net::fetch::Request {
             method,
             url: request.url().as_str(),
             headers: request.headers().map(|(header, value)| (header.name(), value)).collect(),

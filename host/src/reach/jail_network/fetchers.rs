@@ -1,11 +1,11 @@
 //! The senders of requests to granted hosts: of the public Internet, of this machine, and of the local network.
 //!
-//! Never decides about a host: a grant does. See [`ironclaw_model::fetch`].
+//! Never decides about a host: a grant does. See [`ironclaw_net::fetch`].
 
 use crate::registry::live_settings::Live;
 use ironclaw_judge::egress::{Grant, Loopback};
-use ironclaw_model::fetch::Fetcher;
-use ironclaw_model::reach::lan::{self, Shown};
+use ironclaw_net::fetch::Fetcher;
+use ironclaw_net::reach::lan::{self, Shown};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

@@ -18,7 +18,7 @@ use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use ironclaw_contract::operator::{Bound, DenialCode};
 use ironclaw_contract::seam::limits::UPLOAD_BYTES_MAX;
-use ironclaw_model::fetch::{Answer, End, HEADERS, Limits, NotFetched, Piece, RANGE};
+use ironclaw_net::fetch::{Answer, End, HEADERS, Limits, NotFetched, Piece, RANGE};
 use ironclaw_store::refusal::Refusal;
 use std::io;
 use std::pin::Pin;
@@ -214,7 +214,7 @@ impl Shared {
         let is_sent =
             |name: &&str| (has_body || !name.starts_with("content-")) && (credential.is_none() || *name != RANGE);
         let headers = HEADERS.into_iter().filter(is_sent).filter_map(header);
-        let request = ironclaw_model::fetch::Request {
+        let request = ironclaw_net::fetch::Request {
             method: parts.method.clone(),
             url,
             headers: headers.collect(),

@@ -2,7 +2,7 @@
 
 use super::authority::Authority;
 use ironclaw_judge::egress::{Commands, Grant, Loopback};
-use ironclaw_model::fetch::{Credential, Form};
+use ironclaw_net::fetch::{Credential, Form};
 use ironclaw_state::keys::SecretText;
 use std::sync::Arc;
 

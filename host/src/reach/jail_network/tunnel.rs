@@ -14,7 +14,7 @@ use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_judge::egress::Grant;
-use ironclaw_model::fetch::NotFetched;
+use ironclaw_net::fetch::NotFetched;
 use ironclaw_store::refusal::Refusal;
 use std::io;
 use std::sync::Arc;

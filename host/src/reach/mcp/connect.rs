@@ -16,7 +16,7 @@ use ironclaw_jail::launcher::Jailed;
 use ironclaw_judge::egress::{Grant, Loopback};
 use ironclaw_judge::manifest::server::UNREAD;
 use ironclaw_mcp::{Client, Era, Limits, ListedTool};
-use ironclaw_model::fetch;
+use ironclaw_net::fetch;
 use ironclaw_state::ReadTx;
 use ironclaw_state::home::LayerOwner;
 use ironclaw_state::keys::SecretText;
@@ -126,7 +126,7 @@ fn listing_of(
     tools.sort_by(|one, other| one["name"].as_str().cmp(&other["name"].as_str()));
     let listing = Listing { era: era.to_owned(), instructions: listed.server.instructions, tools, remarks };
     let text = listing.text();
-    match secrets.iter().any(|secret| ironclaw_model::fetch::without_secret(&text, secret) != text) {
+    match secrets.iter().any(|secret| ironclaw_net::fetch::without_secret(&text, secret) != text) {
         true => Err(Failed::words("its listing contains a secret that this host gave it".to_owned())),
         false => Ok(listing),
     }
@@ -225,8 +225,8 @@ async fn over_http(
         true if url.scheme() == "http" && !address::is_near(&url) => {
             return Err(Failed::words("plain http to another machine needs the address that people read".to_owned()));
         }
-        true => ironclaw_model::client_for(&url),
-        false => ironclaw_model::client_for_shown(&url, servers.fetchers.shown(addresses)),
+        true => ironclaw_net::client_for(&url),
+        false => ironclaw_net::client_for_shown(&url, servers.fetchers.shown(addresses)),
     };
     let http = http.map_err(Failed::words)?;
     match Client::over_http(url, headers, http, limits).await {

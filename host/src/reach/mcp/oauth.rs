@@ -285,7 +285,7 @@ impl Logins {
 
 /// Returns the header of the refusal of a server without a login.
 async fn challenge(url: &Url) -> Option<String> {
-    let http = ironclaw_model::client_for(url).ok()?;
+    let http = ironclaw_net::client_for(url).ok()?;
     match Client::over_http(url.clone(), HeaderMap::new(), http, Limits::default()).await {
         Err(ironclaw_mcp::Error::Refused { www_authenticate, .. }) => www_authenticate,
         _ => None,

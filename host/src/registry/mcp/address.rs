@@ -1,8 +1,8 @@
 //! The check of the address of an MCP server, and of its issuer.
 //!
-//! Never asks DNS. See [`ironclaw_model::reach`] for the check of a connection.
+//! Never asks DNS. See [`ironclaw_net::reach`] for the check of a connection.
 
-use ironclaw_model::reach;
+use ironclaw_net::reach;
 use url::{Host, Url};
 
 /// Parses an address: https, or http on this machine.

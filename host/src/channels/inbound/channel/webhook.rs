@@ -11,7 +11,7 @@ pub mod signature;
 
 pub use crate::registry::live_settings::channels::WebhookConfig as Config;
 
-use ironclaw_model::reach;
+use ironclaw_net::reach;
 use url::Url;
 
 /// Name of the header with the id of an event or a delivery: the idempotency key of both.

@@ -11,7 +11,7 @@ use crate::registry::channels;
 use ironclaw_contract::ids::{DeliveryId, PersonId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
-use ironclaw_model::backoff::{Backoff, Jitter};
+use ironclaw_net::backoff::{Backoff, Jitter};
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::tables::{deliveries, facts};
 use std::time::Duration;

@@ -5,7 +5,7 @@
 use super::discovery::{Found, Http};
 use crate::registry::mcp::login::{ClientSecret, ClientSecretValue, IssuerClient};
 use crate::registry::secrets::SecretName;
-use ironclaw_model::fetch::{Credential, Form};
+use ironclaw_net::fetch::{Credential, Form};
 use ironclaw_state::keys::SecretText;
 use serde_json::{Value, json};
 use url::{Url, form_urlencoded};

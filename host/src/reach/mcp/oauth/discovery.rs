@@ -4,7 +4,7 @@
 
 use crate::registry::mcp::address;
 use crate::registry::mcp::issuer::{ApprovedIssuer, IssuerName};
-use ironclaw_model::fetch::{Credential, End, Fetched, Fetcher, Limits, Request};
+use ironclaw_net::fetch::{Credential, End, Fetched, Fetcher, Limits, Request};
 use ironclaw_text::excerpt::start;
 use ironclaw_text::json;
 use reqwest::Method;

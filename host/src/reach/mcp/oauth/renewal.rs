@@ -9,7 +9,7 @@ use crate::channels::notifications::{self, About, Notification};
 use crate::registry::mcp::login::{Login, Tokens};
 use crate::registry::mcp::{self, login};
 use ironclaw_contract::seam::change::McpRegister;
-use ironclaw_model::backoff::Backoff;
+use ironclaw_net::backoff::Backoff;
 use ironclaw_store::error::Error;
 use ironclaw_store::shutdown::Shutdown;
 use ironclaw_store::worker::{self, Due, Wait};

@@ -6,7 +6,7 @@
 use super::signature::Secret;
 use super::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
 use crate::channels::inbound::channel::outgoing::{Body, Outcome};
-use ironclaw_model::reach::{self, AddressRefused, Reach, Resolver};
+use ironclaw_net::reach::{self, AddressRefused, Reach, Resolver};
 use reqwest::dns::Resolve;
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use reqwest::{Client, ClientBuilder, Response, StatusCode, redirect, retry};
@@ -181,7 +181,7 @@ async fn discard(mut answer: Response) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ironclaw_model::reach::Lookup;
+    use ironclaw_net::reach::Lookup;
     use ironclaw_state::keys::SecretText;
     use std::io;
     use std::net::SocketAddr;

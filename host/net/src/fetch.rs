@@ -14,7 +14,7 @@ pub use echo::{REMOVED, without_secret};
 pub use outcome::{End, Failed, Failure, Fetched, NotFetched, Refused};
 pub use stream::{Answer, Piece};
 
-use crate::http::{builder, causes, causes_text, find_cause};
+use crate::client::{builder, causes, causes_text, find_cause};
 use crate::reach::lan::Shown;
 use crate::reach::{AddressRefused, Lookup, Reach, Resolver, System};
 use echo::Echo;

@@ -1,6 +1,6 @@
 //! The check of the base URL of an endpoint: https to any host, plain http to loopback and private addresses only.
 //!
-//! Never trusts a name: each connection checks the addresses again. See [`crate::reach`] and [`crate::http`].
+//! Never trusts a name: each connection checks the addresses again. See [`crate::reach`] and [`crate::client`].
 
 use crate::reach;
 use url::Url;

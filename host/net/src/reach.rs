@@ -1,7 +1,7 @@
 //! The check of addresses that the host connects to for models and channels: literals, and the results of DNS.
 //!
 //! Never admits the address of a metadata service, which gives out credentials of a cloud, and never asks DNS about `localhost`. See
-//! [`crate::http`], [`crate::fetch`], and `channels::inbound::channel::webhook::outgoing` of the host.
+//! [`crate::client`], [`crate::fetch`], and `channels::inbound::channel::webhook::outgoing` of the host.
 
 pub mod lan;
 mod special;
