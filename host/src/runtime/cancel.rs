@@ -104,6 +104,7 @@ impl Actor {
     /// Closes the open turn, or else the next one, with a notice about the full workspace. Sends nothing yet.
     pub(crate) async fn end_over_bound(&self, over: Over) -> Result<(), Error> {
         let (turns, workspaces, id) = (Arc::clone(&self.runtime.turns), Arc::clone(&self.runtime.workspaces), self.id);
+        let used = workspaces.count(id).await;
         self.state()
             .write(move |tx| {
                 let Some(session) = store::find(tx, id)? else { return Ok::<_, Error>(()) };
@@ -112,7 +113,7 @@ impl Actor {
                 }
                 let Some(open) = turn::open_of(tx, id)? else { return Ok(()) };
                 let key = session.content_key(&turns.record.wrapping)?;
-                let text = over.notice(&workspaces.settings.now().quota, id);
+                let text = over.notice(&workspaces.settings.now().quota, used, id);
                 accept::close_as(tx, &turns.record, &session, &key, &open, &text, Close::Cancelled, over.end())?;
                 Entry::new(LedgerEvent::WorkspaceOver)
                     .session(id)

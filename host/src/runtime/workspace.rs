@@ -3,7 +3,7 @@
 //! Never delays another session: a walk is bounded, and few of them run at once. See [`crate::registry::quota::workspace`].
 
 use crate::registry::live_settings::Live;
-use crate::registry::quota::workspace::{self, Over};
+use crate::registry::quota::workspace::{self, Over, Used};
 use ironclaw_contract::ids::SessionId;
 use ironclaw_state::home::Home;
 use std::sync::Arc;
@@ -49,6 +49,14 @@ impl Workspaces {
             }
             Err(_) => None,
         }
+    }
+
+    /// Counts the contents of the directories of a session, for the notice of one that is over its bound; `None` if that fails.
+    pub async fn count(&self, session: SessionId) -> Option<Used> {
+        let _permit = self.at_once.acquire().await.ok()?;
+        let (path, settings) = (self.home.session(session).path().to_owned(), self.settings.now());
+        let counted = tokio::task::spawn_blocking(move || workspace::count(&path, &settings.quota)).await;
+        counted.ok()?.ok()
     }
 }
 

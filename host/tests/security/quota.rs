@@ -79,7 +79,8 @@ fn workspace_over_its_quota_stops_only_its_own_session() {
     host.agent("b");
     let mut answers = (0..40).map(|n| host.chat("a", &format!("write n{n}.txt: x")));
     let notice = answers.find(|answer| answer["notice"] == true).expect("a notice before the last file");
-    assert!(notice["reply"].as_str().expect("words").contains("quota.workspace_files"), "{notice}");
+    let words = notice["reply"].as_str().expect("words");
+    assert!(words.contains("quota.workspace_files") && words.contains("24"), "{notice}");
     assert_eq!(host.chat("a", "hello")["notice"], true, "no sandbox starts for this session");
     assert_eq!(host.chat("b", "hello")["notice"], false, "another session is not affected");
     let over = host.entries("workspace.over");

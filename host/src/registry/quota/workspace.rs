@@ -45,15 +45,21 @@ impl Over {
         }
     }
 
-    /// Returns the notice that the person reads in place of an answer.
-    pub fn notice(self, config: &Config, session: impl std::fmt::Display) -> String {
+    /// Returns the notice that the person reads in place of an answer. `used` is the count of now, `None` if there is none.
+    pub fn notice(self, config: &Config, used: Option<Used>, session: impl std::fmt::Display) -> String {
+        let holds =
+            |count: fn(&Used) -> u64, most: u64, what: &str| match used.as_ref().filter(|used| count(used) > most) {
+                Some(used) if used.is_whole => format!("holds {} {what}, of at most {most}", count(used)),
+                Some(used) => format!("holds over {} {what}, of at most {most}", count(used)),
+                None => format!("holds more than {most} {what}"),
+            };
         let (what, setting) = match self {
             Self::Bytes => (
-                format!("holds more than {} bytes", config.workspace_bytes),
+                holds(|used| used.bytes, config.workspace_bytes, "bytes"),
                 "; an operator can raise quota.workspace_bytes in config.toml, with `ironctl config reload`",
             ),
             Self::Files => (
-                format!("holds more than {} files", config.workspace_files),
+                holds(|used| used.files, config.workspace_files, "files and directories"),
                 "; an operator can raise quota.workspace_files in config.toml, with `ironctl config reload`",
             ),
             Self::Unreadable => ("has a directory that the host cannot read".to_owned(), ""),
@@ -65,28 +71,51 @@ impl Over {
     }
 }
 
+/// The contents of a directory, as far as a walk counted them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Used {
+    pub bytes: u64,
+    /// Files and directories.
+    pub files: u64,
+    /// False if the walk ended before it saw all of them.
+    pub is_whole: bool,
+}
+
+/// A notice counts up to this many times a bound: a walk of a full directory stays as short as two within it.
+const COUNTED_FACTOR: u64 = 2;
+
+/// Counts the contents of a directory that is over a bound.
+///
+/// # Errors
+/// Those of [`look`].
+pub fn count(root: &Path, config: &Config) -> io::Result<Used> {
+    let most = Config {
+        workspace_bytes: config.workspace_bytes.saturating_mul(COUNTED_FACTOR),
+        workspace_files: config.workspace_files.saturating_mul(COUNTED_FACTOR),
+        ..config.clone()
+    };
+    let (over, used) = walk(root, &most)?;
+    Ok(Used { is_whole: over.is_none(), ..used })
+}
+
 /// Returns the bound that the contents of a directory exceed, if there is one. A missing directory has no contents.
 ///
 /// # Errors
 /// Fails if the directory itself cannot be opened, or if the host has a shortage.
 pub fn look(root: &Path, config: &Config) -> io::Result<Option<Over>> {
+    Ok(walk(root, config)?.0)
+}
+
+/// Walks through a directory up to its bounds. Returns the exceeded one and the count so far.
+fn walk(root: &Path, config: &Config) -> io::Result<(Option<Over>, Used)> {
     let root = match fcntl::open(root, DIRECTORY, Mode::empty()) {
         Ok(root) => root,
-        Err(Errno::ENOENT) => return Ok(None),
+        Err(Errno::ENOENT) => return Ok((None, Used::default())),
         Err(error) => return Err(error.into()),
     };
     let mut walk = Walk { root, left: vec![PathBuf::from(".")], bytes: 0, files: 0, config };
-    while let Some(directory) = walk.left.pop() {
-        match walk.directory(&directory) {
-            Ok(None) => {}
-            Ok(Some(over)) => return Ok(Some(over)),
-            // The agent may remove a directory, or put something else in its place, at any moment.
-            Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP | Errno::EXDEV) => {}
-            Err(error) if is_ours(error) => return Err(error.into()),
-            Err(_) => return Ok(Some(Over::Unreadable)),
-        }
-    }
-    Ok(None)
+    let over = walk.enter_all()?;
+    Ok((over, Used { bytes: walk.bytes, files: walk.files, is_whole: false }))
 }
 
 /// The flags with which each directory is opened.
@@ -103,6 +132,21 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
+    /// Enters every directory, until a bound is exceeded.
+    fn enter_all(&mut self) -> io::Result<Option<Over>> {
+        while let Some(directory) = self.left.pop() {
+            match self.directory(&directory) {
+                Ok(None) => {}
+                Ok(Some(over)) => return Ok(Some(over)),
+                // The agent may remove a directory, or put something else in its place, at any moment.
+                Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP | Errno::EXDEV) => {}
+                Err(error) if is_ours(error) => return Err(error.into()),
+                Err(_) => return Ok(Some(Over::Unreadable)),
+            }
+        }
+        Ok(None)
+    }
+
     /// Counts the entries of a directory, and queues the directories among them.
     fn directory(&mut self, at: &Path) -> nix::Result<Option<Over>> {
         // One call resolves the whole path, because an agent may swap any directory of the path for a link out of the workspace.
@@ -189,6 +233,28 @@ mod tests {
         fs::remove_file(root.join("c")).expect("removed");
         fs::write(root.join("a/b"), vec![1; 128 * 1024]).expect("written");
         assert_eq!(look(), Some(Over::Bytes));
+    }
+
+    #[test]
+    fn notice_says_the_count_of_a_full_workspace() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let config = Config { workspace_files: 3, ..Config::default() };
+        let notice = |files: usize| {
+            (0..files).for_each(|n| fs::write(directory.path().join(n.to_string()), "").expect("written"));
+            let used = count(directory.path(), &config).expect("readable");
+            (used.files, used.is_whole, Over::Files.notice(&config, Some(used), "ses_1"))
+        };
+        let (files, is_whole, words) = notice(5);
+        assert_eq!((files, is_whole), (5, true));
+        assert!(words.contains("holds 5 files and directories, of at most 3"), "{words}");
+        let (files, is_whole, words) = notice(9);
+        assert_eq!((files, is_whole), (7, false), "the walk ends beyond twice the bound");
+        assert!(words.contains("holds over 7 files"), "{words}");
+        let removed = Used { files: 1, bytes: 0, is_whole: true };
+        for used in [None, Some(removed)] {
+            let words = Over::Files.notice(&config, used, "ses_1");
+            assert!(words.contains("more than 3 files"), "files may be removed before they are counted: {words}");
+        }
     }
 
     #[test]
