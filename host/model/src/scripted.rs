@@ -3,6 +3,7 @@
 //! Uses only the prompt and no randomness, and never pretends to be an AI model. See [`crate::scripted::rules`] for the format of the
 //! rules, and `scripted.toml` for the built-in ones.
 
+mod pattern;
 mod rules;
 mod template;
 
@@ -11,7 +12,7 @@ pub use rules::Error;
 use super::{Output, Part, Prompt, WantedCall};
 use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
 use ironclaw_contract::seam::socket::Purpose;
-use rules::{Call, Ending, Over, Recall, Rule};
+use rules::{Call, Ending, Origin, Over, Recall, Rule};
 use std::time::Duration;
 use template::Values;
 
@@ -39,7 +40,8 @@ pub struct Scripted {
 impl Scripted {
     /// Returns the built-in rules alone.
     pub fn builtin() -> Self {
-        let (rules, _) = rules::parse(BUILTIN).expect("a test of this module reads the built-in rules");
+        let (rules, _) =
+            rules::parse(BUILTIN, Origin::BuiltIn).expect("a test of this module reads the built-in rules");
         Self { rules }
     }
 
@@ -49,7 +51,7 @@ impl Scripted {
     /// An unknown key, an invalid regular expression, an unknown placeholder, or not exactly one ending. The error has the number and
     /// the name of the rule.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let (mut rules, with_builtin) = rules::parse(text)?;
+        let (mut rules, with_builtin) = rules::parse(text, Origin::Operator)?;
         if with_builtin {
             rules.extend(Self::builtin().rules);
         }
@@ -83,7 +85,7 @@ impl Scripted {
             return Err(Unanswered("no rule fits what was said".to_owned()));
         };
         let mut values = Values::default();
-        values.add(&rule.when, &captures);
+        values.add(rule.when.group_names(), &captures);
         request.add_results(&mut values);
 
         if let Some(step) = rule.step(request.steps)
@@ -227,7 +229,7 @@ fn recalled_answer<'a>(recall: &'a Recall, earlier: &'a [Part], mut values: Valu
     });
     match found {
         Some(captures) => {
-            values.add(&recall.when, &captures);
+            values.add(recall.when.group_names(), &captures);
             recall.reply.render(&values)
         }
         None => recall.otherwise.render(&values),

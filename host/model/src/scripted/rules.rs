@@ -3,8 +3,8 @@
 //! Never guesses: an unknown key, an invalid pattern or an unknown placeholder refuses the whole file. See
 //! [`crate::scripted::template`] for the placeholders.
 
+use super::pattern::Pattern;
 use super::template::{self, Argument, Template};
-use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ const REPLY_ERROR: &str = "That did not work: {error}";
 #[derive(Debug)]
 pub(super) struct Rule {
     /// Pattern of the last words of the person.
-    pub(super) when: Regex,
+    pub(super) when: Pattern,
     /// The calls of each step. A step follows the results of the one before.
     steps: Vec<Vec<Call>>,
     /// The answer after a failed call.
@@ -63,7 +63,7 @@ pub(super) struct Recall {
     /// The kind of part to search.
     pub(super) over: Over,
     /// Pattern of the earlier words.
-    pub(super) when: Regex,
+    pub(super) when: Pattern,
     /// Groups that must be equal in both matches, ignoring case.
     pub(super) same: Vec<String>,
     /// The answer with the newest words that fit.
@@ -127,8 +127,17 @@ pub enum Error {
     },
 }
 
+/// The author of a script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// A file of the operator: each pattern is compiled now, and refused if it is invalid.
+    Operator,
+    /// This program: a test compiled each pattern.
+    BuiltIn,
+}
+
 /// Parses a script. Returns its rules, and whether the built-in ones follow.
-pub(super) fn parse(text: &str) -> Result<(Vec<Rule>, bool), Error> {
+pub(super) fn parse(text: &str, origin: Origin) -> Result<(Vec<Rule>, bool), Error> {
     let script: Script = toml::from_str(text).map_err(|error| Error::File(Box::new(error)))?;
     if script.rule.len() > RULES_MAX {
         return Err(Error::TooMany(script.rule.len()));
@@ -140,7 +149,7 @@ pub(super) fn parse(text: &str) -> Result<(Vec<Rule>, bool), Error> {
         };
         let written: WrittenRule =
             table.try_into().map_err(|error| Error::Keys { rule: rule.clone(), source: Box::new(error) })?;
-        Check { rule }.rule(written)
+        Check { rule, origin }.rule(written)
     });
     Ok((rules.collect::<Result<_, _>>()?, script.builtin))
 }
@@ -213,6 +222,7 @@ pub(super) enum Over {
 /// The check of one rule; every error names the rule.
 struct Check {
     rule: String,
+    origin: Origin,
 }
 
 impl Check {
@@ -221,7 +231,7 @@ impl Check {
             return self.refuse("wait_ms is over the limit of 600000");
         }
         let when = self.pattern("when", &written.when)?;
-        let captures: Vec<&str> = when.capture_names().flatten().collect();
+        let captures = when.group_names();
         let with_results = [captures.as_slice(), &OF_RESULTS].concat();
         let has_calls = !written.calls.is_empty();
         if !has_calls && (written.repeat || written.reply_error.is_some() || !written.then.is_empty()) {
@@ -292,7 +302,7 @@ impl Check {
 
     fn recall(&self, written: WrittenRecall, known: &[&str]) -> Result<Recall, Error> {
         let when = self.pattern("recall.when", &written.when)?;
-        let captures: Vec<&str> = when.capture_names().flatten().collect();
+        let captures = when.group_names();
         if written.same.iter().any(|name| !captures.contains(&name.as_str()) || !known.contains(&name.as_str())) {
             return self.refuse("recall.same names a group that is not in both patterns");
         }
@@ -301,13 +311,14 @@ impl Check {
         Ok(Recall { over: written.over, when, same: written.same, reply, otherwise })
     }
 
-    fn pattern(&self, field: &'static str, text: &str) -> Result<Regex, Error> {
-        let pattern = RegexBuilder::new(text).case_insensitive(true).build().map_err(|source| Error::Pattern {
-            rule: self.rule.clone(),
-            field,
-            source,
-        })?;
-        if pattern.capture_names().flatten().any(|name| OF_RESULTS.contains(&name)) {
+    fn pattern(&self, field: &'static str, text: &str) -> Result<Pattern, Error> {
+        let pattern = match self.origin {
+            Origin::BuiltIn => Pattern::assumed(text),
+            Origin::Operator => {
+                Pattern::checked(text).map_err(|source| Error::Pattern { rule: self.rule.clone(), field, source })?
+            }
+        };
+        if pattern.group_names().iter().any(|name| OF_RESULTS.contains(name)) {
             return self.refuse("a group must not be named result, ok or error");
         }
         Ok(pattern)

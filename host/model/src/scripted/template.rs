@@ -5,7 +5,7 @@
 
 use ironclaw_contract::canonical::{self, Limits};
 use ironclaw_contract::seam::limits::ARGUMENTS_BYTES_MAX;
-use regex::{Captures, Regex};
+use regex::Captures;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -127,9 +127,9 @@ fn read(text: String) -> Value {
 pub(super) struct Values<'a>(BTreeMap<&'a str, &'a str>);
 
 impl<'a> Values<'a> {
-    /// Adds every named group of a match that has a value.
-    pub(super) fn add(&mut self, pattern: &'a Regex, captures: &Captures<'a>) {
-        for name in pattern.capture_names().flatten() {
+    /// Adds every group of a match with one of these names that has a value.
+    pub(super) fn add(&mut self, names: Vec<&'a str>, captures: &Captures<'a>) {
+        for name in names {
             if let Some(found) = captures.name(name) {
                 self.0.insert(name, found.as_str());
             }

@@ -26,6 +26,19 @@ fn chosen_option_is_answered_only_behind_the_words_of_the_host() {
     }
 }
 
+#[test]
+fn built_in_rules_are_those_of_an_operators_file() {
+    let (checked, _) = rules::parse(BUILTIN, Origin::Operator).expect("each pattern is valid");
+    let (assumed, _) = rules::parse(BUILTIN, Origin::BuiltIn).expect("they are valid");
+    assert_eq!(checked.len(), assumed.len());
+    for (checked, assumed) in checked.iter().zip(&assumed) {
+        assert_eq!(checked.when.group_names(), assumed.when.group_names());
+        if let (Ending::Recall(checked), Ending::Recall(assumed)) = (&checked.ending, &assumed.ending) {
+            assert_eq!(checked.when.group_names(), assumed.when.group_names());
+        }
+    }
+}
+
 fn result(ok: bool, text: &str) -> Part {
     Part::Result { call_id: "call_1".to_owned(), tool: "any".to_owned(), ok, text: text.to_owned() }
 }
