@@ -11,6 +11,7 @@ use reqwest::dns::Resolve;
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use reqwest::{Client, ClientBuilder, Response, StatusCode, redirect, retry};
 use std::net::SocketAddr;
+use std::sync::LazyLock;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use url::Url;
@@ -30,19 +31,23 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(1);
 /// The longest wait that the other side may ask for.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
 
-/// The HTTP clients for all webhooks: `far` for https, `near` for plain http.
+/// The HTTP clients for all webhooks: `far` for https, `near` for plain http. The first use of `far` reads the certificates of the machine,
+/// which takes milliseconds and memory.
 pub struct Sender {
-    far: Result<Client, String>,
-    near: Result<Client, String>,
+    far: LazyLock<Built, Box<dyn FnOnce() -> Built + Send>>,
+    near: Built,
 }
 
+/// A client, or the reason that there is none.
+type Built = Result<Client, String>;
+
 impl Sender {
-    /// Builds the clients; sends nothing yet.
+    /// Sets up the clients; sends nothing yet.
     pub fn new() -> Self {
         Self::over(Resolver::new, |far| far)
     }
 
-    /// Builds the clients with this resolver. `trusting` sets the authorities of `far`, which are otherwise those of the machine.
+    /// Sets up the clients with this resolver. `trusting` sets the authorities of `far`, which are otherwise those of the machine.
     fn over(resolver: impl Fn(Reach) -> Resolver, trusting: impl Fn(ClientBuilder) -> ClientBuilder) -> Self {
         // Another caller may have installed a provider already.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -62,12 +67,13 @@ impl Sender {
         let words = |error: reqwest::Error| format!("cannot set up an HTTP client: {error}");
         // Plain http needs no certificates, so it works on a machine that has none.
         let near = plain(Reach::Near).tls_certs_only([]).build().map_err(words);
-        Self { far: trusting(plain(Reach::Anywhere)).https_only(true).build().map_err(words), near }
+        let far = trusting(plain(Reach::Anywhere)).https_only(true);
+        Self { far: LazyLock::new(Box::new(move || far.build().map_err(words))), near }
     }
 
     /// Signs and sends a body under this id; `now` in milliseconds.
     pub async fn send(&self, url: &Url, secret: &Secret, id: &str, now: i64, body: &Body<'_>) -> Outcome {
-        let client = match if url.scheme() == "https" { &self.far } else { &self.near } {
+        let client = match if url.scheme() == "https" { &*self.far } else { &self.near } {
             Ok(client) => client,
             Err(words) => return Outcome::Later(words.clone(), None),
         };
