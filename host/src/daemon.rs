@@ -19,6 +19,7 @@ mod socket_directory;
 mod sockets;
 mod startup;
 mod supervise;
+mod warm_up;
 mod workers;
 mod zone_sources;
 
@@ -66,6 +67,7 @@ async fn serve(opened: &Opened, launcher: Handle) -> Result<(), Error> {
     parts.stops.apply_panic_file().await?;
     tokio::spawn(parts.stops.clone().watch_for_panic_file());
     tracing::info!(version = env!("CARGO_PKG_VERSION"), %boot, home = %home.path().display(), "listening");
+    warm_up::begin();
     let reason = supervise::wait(&mut workers, &parts.jails.launcher).await?;
     workers.begin_end();
     // New clients are not accepted; open requests end; then the record is closed.

@@ -1,0 +1,31 @@
+//! The first use of what each message needs, in the background of a start: patterns and tables are made before a person waits for them.
+//!
+//! Decides nothing and changes nothing: what it finds in its fixed texts is dropped. See [`super::serve`].
+
+use crate::registry::tools;
+use ironclaw_judge::manifest;
+use ironclaw_judge::scope;
+use ironclaw_judge::spans::Span;
+
+/// A message without words of any language, so that the reading tries each of them.
+const MESSAGE: &str = "hello";
+
+/// Begins it in a thread of its own. A message that arrives earlier makes what it needs itself, or waits for the part that is being made.
+pub(super) fn begin() {
+    drop(tokio::task::spawn_blocking(run));
+}
+
+fn run() {
+    let _ = scope::scope(&[Span { text: MESSAGE, typed: true }]);
+    for tool in tools::builtin() {
+        let _ = manifest::built_in(tool.name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn run_needs_no_host() {
+        super::run();
+    }
+}
