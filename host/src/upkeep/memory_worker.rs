@@ -1,6 +1,6 @@
 //! The memory of a host that no session uses: caches rest, and the allocator gives free memory back to the system.
 //!
-//! Does nothing during work, and nothing twice. See [`crate::turns::context::item_caches`] and [`ironclaw_store::worker`] for the loop.
+//! Does nothing during work, and nothing twice: it waits for a time without an answer and without a session that falls asleep. See [`crate::turns::context::item_caches`] and [`ironclaw_store::worker`] for the loop.
 
 use crate::turns::context::item_caches::ItemCaches;
 use ironclaw_store::error::Error;
@@ -9,13 +9,13 @@ use ironclaw_store::worker::{self, Due, Wait};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The time without an answer of a model after which memory is given back.
+/// The time without an event after which memory is given back.
 const QUIET: Duration = Duration::from_secs(20);
 
 /// The worker that gives memory back.
 pub struct MemoryWorker {
     caches: Arc<ItemCaches>,
-    /// The number of answered requests at the last look.
+    /// The number of events at the last look.
     seen: Option<u64>,
 }
 
@@ -26,8 +26,8 @@ impl MemoryWorker {
 
     /// Runs until the host stops.
     pub async fn run(self, shutdown: Shutdown) {
-        let caches = Arc::clone(&self.caches);
-        worker::run(self, &caches.bell, &shutdown).await;
+        let work = Arc::clone(&self.caches.work);
+        worker::run(self, &work.bell, &shutdown).await;
     }
 }
 
@@ -37,12 +37,12 @@ impl Due for MemoryWorker {
     const PAUSE_MAX: Duration = QUIET;
 
     async fn process_due(&mut self) -> Result<Wait, Error> {
-        let answered = self.caches.answered();
-        if answered.is_none() {
+        let events = self.caches.work.events();
+        if events.is_none() {
             return Ok(Wait::Bell);
         }
-        if self.seen != answered {
-            self.seen = answered;
+        if self.seen != events {
+            self.seen = events;
             return Ok(Wait::AtMost(QUIET));
         }
         self.caches.rest_unused();
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn caches_rest_once_after_a_time_without_answers() {
+    async fn caches_rest_once_after_a_time_without_events() {
         let caches = Arc::new(ItemCaches::default());
         let added: Vec<_> = (0..3).map(|_| caches.add()).collect();
         let mut worker = MemoryWorker::new(Arc::clone(&caches));
@@ -70,6 +70,9 @@ mod tests {
         caches.note_answer(&added[0]);
         assert_eq!(worker.process_due().await.expect("no error"), Wait::AtMost(QUIET), "another one meanwhile");
         assert_eq!(worker.process_due().await.expect("no error"), Wait::Bell, "none meanwhile");
-        assert_eq!(caches.answered(), None, "the caches rest");
+        assert_eq!(caches.work.events(), None, "the caches rest");
+        drop(added);
+        assert_eq!(worker.process_due().await.expect("no error"), Wait::AtMost(QUIET), "sessions fell asleep");
+        assert_eq!(worker.process_due().await.expect("no error"), Wait::Bell, "their memory is given back");
     }
 }

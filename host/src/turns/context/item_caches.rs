@@ -14,20 +14,43 @@ const KEPT: usize = 2;
 #[derive(Default)]
 pub struct ItemCaches {
     all: Mutex<Vec<Weak<SharedCache>>>,
-    /// The number of answered requests.
-    answered: AtomicU64,
-    /// True from an answered request on until the caches rest.
-    is_used: AtomicBool,
-    /// Rings at the first answered request after that.
+    /// What happened to them.
+    pub work: Arc<Work>,
+}
+
+/// The events of all sessions after which memory is free: answered requests, and ends of caches because their sessions sleep.
+#[derive(Default)]
+pub struct Work {
+    /// Their number.
+    events: AtomicU64,
+    /// True from an event on until the caches rest.
+    is_new: AtomicBool,
+    /// Rings at the first event after that.
     pub bell: Notify,
 }
 
+impl Work {
+    /// Counts an event, and returns its number.
+    fn note(&self) -> u64 {
+        let number = self.events.fetch_add(1, Ordering::Relaxed) + 1;
+        if !self.is_new.swap(true, Ordering::Relaxed) {
+            self.bell.notify_one();
+        }
+        number
+    }
+
+    /// Returns the number of events; `None` if there was none since the caches rest.
+    pub fn events(&self) -> Option<u64> {
+        self.is_new.load(Ordering::Relaxed).then(|| self.events.load(Ordering::Relaxed))
+    }
+}
+
 /// The item cache of one awake session.
-#[derive(Default)]
 pub struct SharedCache {
     cache: Mutex<ItemCache>,
-    /// The number of the newest answered request among those of all sessions.
+    /// The number of the newest answered request among the events of all sessions.
     used: AtomicU64,
+    work: Arc<Work>,
 }
 
 impl SharedCache {
@@ -37,10 +60,17 @@ impl SharedCache {
     }
 }
 
+impl Drop for SharedCache {
+    fn drop(&mut self) {
+        self.work.note();
+    }
+}
+
 impl ItemCaches {
     /// Adds the cache of a session that wakes.
     pub fn add(&self) -> Arc<SharedCache> {
-        let added = Arc::new(SharedCache::default());
+        let work = Arc::clone(&self.work);
+        let added = Arc::new(SharedCache { cache: Mutex::default(), used: AtomicU64::default(), work });
         let mut all = self.all();
         all.retain(|cache| cache.strong_count() > 0);
         all.push(Arc::downgrade(&added));
@@ -49,21 +79,12 @@ impl ItemCaches {
 
     /// Notes an answered request of a session.
     pub fn note_answer(&self, cache: &SharedCache) {
-        let number = self.answered.fetch_add(1, Ordering::Relaxed) + 1;
-        cache.used.store(number, Ordering::Relaxed);
-        if !self.is_used.swap(true, Ordering::Relaxed) {
-            self.bell.notify_one();
-        }
-    }
-
-    /// Returns the number of answered requests; `None` if there was none since they rest.
-    pub fn answered(&self) -> Option<u64> {
-        self.is_used.load(Ordering::Relaxed).then(|| self.answered.load(Ordering::Relaxed))
+        cache.used.store(self.work.note(), Ordering::Relaxed);
     }
 
     /// Lets all caches rest but those that were used last.
     pub fn rest_unused(&self) {
-        self.is_used.store(false, Ordering::Relaxed);
+        self.work.is_new.store(false, Ordering::Relaxed);
         let mut all: Vec<Arc<SharedCache>> = self.all().iter().filter_map(Weak::upgrade).collect();
         all.sort_by_key(|cache| std::cmp::Reverse(cache.used.load(Ordering::Relaxed)));
         for unused in all.iter().skip(KEPT) {
@@ -85,18 +106,19 @@ mod tests {
     fn only_the_caches_that_were_used_last_stay() {
         let caches = ItemCaches::default();
         let added: Vec<_> = (0..4).map(|_| caches.add()).collect();
-        assert_eq!(caches.answered(), None);
+        assert_eq!(caches.work.events(), None);
         let output = ItemId::new();
         for at in [0, 1, 2, 3, 0] {
             added[at].lock().answer(output, Vec::new());
             caches.note_answer(&added[at]);
         }
-        assert_eq!(caches.answered(), Some(5));
+        assert_eq!(caches.work.events(), Some(5));
         caches.rest_unused();
-        assert_eq!(caches.answered(), None, "until the next request");
+        assert_eq!(caches.work.events(), None, "until the next request");
         let resting: Vec<bool> = added.iter().map(|cache| cache.lock().is_resting()).collect();
         assert_eq!(resting, [false, true, true, false]);
         drop(added);
+        assert_eq!(caches.work.events(), Some(9), "each end is an event");
         caches.add();
         assert_eq!(caches.all().len(), 1, "caches of sleeping sessions are forgotten");
     }
