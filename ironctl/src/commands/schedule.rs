@@ -6,7 +6,7 @@ use super::propose;
 use crate::at::At;
 use crate::failure::Error;
 use crate::output::table::Columns;
-use clap::Subcommand;
+use clap::{ArgGroup, Subcommand};
 use ironclaw_contract::operator::{
     Change, ChangeKind, DryRun, Occurrence, OccurrenceState, ScheduleFlow, ScheduleState, ScheduleView, routes,
 };
@@ -100,7 +100,7 @@ pub struct Set {
     #[command(flatten)]
     options: Options,
     /// Let a run only read and answer
-    #[arg(long, conflicts_with_all = ["may", "send_to"])]
+    #[arg(long, conflicts_with_all = ["may", "ways"])]
     may_only_read: bool,
     /// Let each run begin anew
     #[arg(long, conflicts_with = "continues")]
@@ -112,6 +112,7 @@ pub struct Set {
 
 /// The settings of a schedule.
 #[derive(Debug, clap::Args)]
+#[command(group = ArgGroup::new("ways").args(["send_to", "send_file_to"]).multiple(true))]
 pub struct Options {
     /// Times: a cron expression of five fields, in the time of the zone
     #[arg(long, group = "times")]
@@ -137,11 +138,14 @@ pub struct Options {
     /// A destination of the agent with an address of yours, to which a run may send without a question; repeatable
     #[arg(long, value_name = "DESTINATION")]
     send_to: Vec<String>,
-    /// A directory that the agent has read-only, whose text may go to each --send-to; repeatable
-    #[arg(long, value_name = "DIRECTORY", requires = "send_to")]
+    /// The same for a text file that the run wrote, in place of messages; repeatable
+    #[arg(long, value_name = "NAME")]
+    send_file_to: Vec<String>,
+    /// A directory that the agent has read-only, whose text may go to each --send-to and --send-file-to; repeatable
+    #[arg(long, value_name = "DIRECTORY", requires = "ways")]
     from: Vec<String>,
     /// Let the runs continue one conversation [default: each run begins anew]
-    #[arg(long = "continue", conflicts_with = "send_to")]
+    #[arg(long = "continue", conflicts_with = "ways")]
     continues: bool,
     /// Name for all commands, in place of the id [default: the first words of the prompt]
     #[arg(long)]
@@ -237,7 +241,21 @@ async fn put(at: &At, agent: &str, payload: &mut Value, options: Options) -> Res
     if let Some(named) = &options.reply_to {
         payload["reply_to"] = place(at, agent, named).await?;
     }
-    let Options { cron, every, at, first, zone, catch_up, may, send_to, from, continues, name, reply_to: _ } = options;
+    let Options {
+        cron,
+        every,
+        at,
+        first,
+        zone,
+        catch_up,
+        may,
+        send_to,
+        send_file_to,
+        from,
+        continues,
+        name,
+        reply_to: _,
+    } = options;
     if first.is_some() && cron.is_none() && every.is_none() {
         return Err(Error::usage("--first is the first time of a recurrence", "give --cron or --every too"));
     }
@@ -252,10 +270,11 @@ async fn put(at: &At, agent: &str, payload: &mut Value, options: Options) -> Res
     if !may.is_empty() {
         payload["may"] = json!(may);
     }
-    if !send_to.is_empty() {
+    if !(send_to.is_empty() && send_file_to.is_empty()) {
         let from: Vec<Value> = from.iter().map(|directory| json!({ "directory": directory })).collect();
-        let flow = |to: &String| json!({ "to": to, "from": from });
-        payload["flows"] = send_to.iter().map(flow).collect();
+        let message = |to: &String| json!({ "to": to, "from": from });
+        let file = |to: &String| json!({ "to": to, "from": from, "tool": "send_file" });
+        payload["flows"] = send_to.iter().map(message).chain(send_file_to.iter().map(file)).collect();
     }
     if continues {
         payload["context"] = "continue".into();
@@ -307,7 +326,7 @@ fn changed(at: &At, schedule: ScheduleView) -> Result<(), Error> {
 }
 
 /// Returns whether the runs of a schedule fail, or the host paused it.
-fn needs_person(schedule: &ScheduleView) -> bool {
+pub fn needs_person(schedule: &ScheduleView) -> bool {
     let is_failing = schedule.failing_since.is_some() && schedule.state != ScheduleState::Removed;
     is_failing || schedule.remedy.is_some()
 }

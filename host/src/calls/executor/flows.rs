@@ -1,7 +1,8 @@
 //! The flows of a run of a schedule: those that still hold, and whether each covers all text of others that the run has.
 //!
 //! Reads the recorded results of the run and never a file. A result counts for a directory only if a tool of the workspace read it there.
-//! Each other source ends the cover: another tool, a writable directory, another agent. See [`crate::registry::schedules::flows`].
+//! Each other source ends the cover: another tool, a writable directory, another agent. A file that a run sends is covered if its bytes
+//! are the text of a call of the run. See [`crate::registry::schedules::flows`].
 
 use super::recorded;
 use crate::registry::mounts::{self, Mount};
@@ -10,6 +11,7 @@ use crate::registry::tools::{FIND_TOOLS, READ_SKILL, SEND_FILE, SEND_MESSAGE};
 use crate::turns::calls::{self, CallRow, CallState, OpenFlow};
 use crate::turns::items::Recorded;
 use crate::turns::turn::{self, Turn};
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::Bound;
 use ironclaw_contract::seam::change::Flow;
@@ -26,6 +28,9 @@ use std::collections::BTreeSet;
 /// Messages that one run sends by flows.
 const SENT_MAX: usize = 8;
 
+/// The tool that writes files of the workspace.
+const WRITE_FILE: &str = "write_file";
+
 /// The tools that read in the directories of a jail.
 const READS: [&str; 3] = ["read_file", "list_dir", "search_files"];
 
@@ -36,8 +41,10 @@ struct Sources {
     directories: BTreeSet<String>,
     /// True if it has another one.
     has_other: bool,
-    /// Messages that calls of the run sent.
+    /// Messages and files that calls of the run sent.
     sent: usize,
+    /// Digests of the texts of its calls that wrote whole files.
+    written: Vec<Digest>,
 }
 
 impl Sources {
@@ -72,6 +79,7 @@ pub(super) fn open(
     let bound = sources.bound();
     for open in &mut open {
         (open.is_covering, open.bound) = (sources.are_of(&open.flow), bound.clone());
+        open.written.clone_from(&sources.written);
     }
     Ok(open)
 }
@@ -87,7 +95,9 @@ pub(super) fn held(
     // A flow is for the prompt of its person.
     for flow in of_schedule.flows.iter().filter(|_| of_schedule.is_typed) {
         if flows::lost(tx, agent, creator, flow)?.is_none() {
-            open.push(OpenFlow { flow: flow.clone(), is_covering: true, bound: None });
+            // An empty file has no text of others.
+            let written = vec![Digest::of(b"")];
+            open.push(OpenFlow { flow: flow.clone(), is_covering: true, written, bound: None });
         }
     }
     Ok(open)
@@ -100,7 +110,12 @@ fn sources(tx: &ReadTx<'_>, turn: &Turn, held: &[Mount], key: &ContentKey) -> Re
             CallState::Permitted | CallState::Refused | CallState::Asked | CallState::Void => false,
             _ => [SEND_MESSAGE, SEND_FILE].contains(&call.tool.as_str()),
         };
-        sources.sent += calls::for_turn(tx, attempt)?.iter().filter(|(call, _)| is_sent(call)).count();
+        for (call, _) in calls::for_turn(tx, attempt)? {
+            sources.sent += usize::from(is_sent(&call));
+            if call.tool == WRITE_FILE {
+                sources.written.extend(written_by(tx, &call, key)?);
+            }
+        }
         for item in items::made_in_turn(tx, turn.session, attempt)? {
             note(tx, &mut sources, &item, held, key)?;
         }
@@ -128,7 +143,7 @@ fn note(
         // A refusal, or the report that a row was not written.
         (ItemKind::Result, _) if is_hosts => {}
         // Texts that people approved, and the host's own words about a message or a written file.
-        (ItemKind::Result, READ_SKILL | FIND_TOOLS | SEND_MESSAGE | "write_file") => {}
+        (ItemKind::Result, READ_SKILL | FIND_TOOLS | SEND_MESSAGE | SEND_FILE | WRITE_FILE) => {}
         (ItemKind::Result, tool) if READS.contains(&tool) => match read_in(tx, item, held, key)? {
             Read::Nothing => {}
             Read::Directory(directory) => {
@@ -139,6 +154,14 @@ fn note(
         _ => sources.has_other = true,
     }
     Ok(())
+}
+
+/// Returns the digest of the text that a call wrote as a whole file. Its text is of the model, as that of a message.
+fn written_by(tx: &ReadTx<'_>, call: &CallRow, key: &ContentKey) -> Result<Option<Digest>, Error> {
+    let arguments = recorded(tx, call, key)?.0.arguments;
+    let arguments: Value = serde_json::from_str(&arguments).unwrap_or_default();
+    let is_whole = arguments["append"] != Value::Bool(true);
+    Ok(arguments["content"].as_str().filter(|_| is_whole).map(|content| Digest::of(content.as_bytes())))
 }
 
 /// The place where a call read.

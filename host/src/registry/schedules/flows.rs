@@ -7,12 +7,15 @@
 use super::Schedule;
 use crate::registry::destinations::{self, Destination, State};
 use crate::registry::mounts::{self, Mount};
-use crate::registry::tools::SEND_MESSAGE;
+use crate::registry::tools::{SEND_FILE, SEND_MESSAGE};
 use crate::registry::{agents, mcp};
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::seam::change::{Flow, FlowSource, Mount as DescribedMount};
 use ironclaw_state::{Error, ReadTx};
 use std::path::{Component, Path, PathBuf};
+
+/// The tools that a flow can have: those whose call names a destination of the agent.
+pub const TOOLS: [&str; 2] = [SEND_MESSAGE, SEND_FILE];
 
 ironclaw_contract::words! {
     /// The first part of a flow that no longer holds, as the history of its schedule names it.
@@ -71,7 +74,8 @@ pub fn lost_of(tx: &ReadTx<'_>, row: &Schedule) -> Result<Option<Lost>, Error> {
 fn broken<'a>(tx: &ReadTx<'_>, agent: AgentId, creator: PersonId, flow: &'a Flow) -> Result<Option<Broken<'a>>, Error> {
     let without_one = |lost| Ok(Some(Broken { flow, lost, source: None, writer: None }));
     let Some(to) = destinations::find(tx, agent, &flow.to)? else { return without_one(Lost::Destination) };
-    if to.state != State::Active || to.to_agent.is_some() || flow.tool.as_deref() != Some(SEND_MESSAGE) {
+    let is_known = flow.tool.as_deref().is_some_and(|tool| TOOLS.contains(&tool));
+    if to.state != State::Active || to.to_agent.is_some() || !is_known {
         return without_one(Lost::Destination);
     }
     let is_same = flow.recipient.as_deref() == Some(to.recipient().as_str()) && flow.thread == thread(&to);

@@ -132,7 +132,7 @@ pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: ReadCall, has_room: bool) 
         receiver: &receiver(listed),
         scope: turn.scope.or(listed),
         has_external: turn.has_external,
-        is_covered: flow.is_some_and(|flow| flow.is_covering),
+        is_covered: flow.zip(arguments).is_some_and(|(flow, arguments)| flow.covers(&name, arguments)),
         is_typed: &|value| turn.network.typed.has(value),
         granted: looked.as_ref().map(|looked| looked.granted),
         mode: agent.mode,

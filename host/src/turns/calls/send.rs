@@ -4,7 +4,8 @@
 //! Pure. A call with another address is not judged as one to this destination: at its execution the addresses are compared again.
 
 use crate::registry::destinations::{Destination, State};
-use crate::registry::tools::SEND_MESSAGE;
+use crate::registry::tools::{SEND_FILE, SEND_MESSAGE};
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::{Bound, DenialCode, SentFile};
 use ironclaw_contract::seam::change::Flow;
 use ironclaw_judge::manifest::{self, Manifest, Reach};
@@ -39,8 +40,21 @@ pub struct OpenFlow {
     pub flow: Flow,
     /// True if each text of others in the run comes from the directories of the flow.
     pub is_covering: bool,
+    /// Digests of the texts that the run wrote into files. A file with other bytes can have any source.
+    pub written: Vec<Digest>,
     /// The bound on the messages of the run, once it is reached.
     pub bound: Option<Bound>,
+}
+
+impl OpenFlow {
+    /// Returns whether all text of others in a call comes from the directories of the flow.
+    pub(super) fn covers(&self, tool: &str, arguments: &Map<String, Value>) -> bool {
+        let is_written = || {
+            let digest = arguments.get(DIGEST);
+            self.written.iter().any(|written| digest == Some(&json!(written)))
+        };
+        self.is_covering && (tool != SEND_FILE || is_written())
+    }
 }
 
 /// Returns the flow of a call whose address the host added.
@@ -67,7 +81,8 @@ pub(super) fn to_agent(arguments: &Map<String, Value>, all: &[Sendable]) -> Opti
 }
 
 /// The arguments of `send_file` that the host writes about the copy.
-const OF_COPY: [&str; 4] = ["name", "type", "size", "digest"];
+const OF_COPY: [&str; 4] = ["name", "type", "size", DIGEST];
+const DIGEST: &str = "digest";
 
 /// Adds the address of the destination to the arguments of a message. Returns the code of the reason why the agent may not send there.
 ///
@@ -171,7 +186,6 @@ pub(super) fn names(all: &[Sendable]) -> String {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use ironclaw_contract::canonical::Digest;
     use ironclaw_contract::ids::PersonId;
 
     pub(in crate::turns::calls) fn destination(name: &str, state: State) -> Sendable {

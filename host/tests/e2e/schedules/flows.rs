@@ -9,7 +9,7 @@ use crate::support::host_fixture::{Build, TestHost, wait_for};
 use crate::support::site::{LOOPBACK, Site};
 use serde_json::{Value, json};
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 /// Rules by which the agent reads, or fetches and reads, and then sends.
@@ -18,6 +18,16 @@ const RULES: &str = r#"
 when = '^job (?P<path>\S+) (?P<to>\S+)$'
 calls = [{ tool = "read_file", arguments = { path = "$path" } }]
 then = [[{ tool = "send_message", arguments = { to = "$to", text = "{result}" } }]]
+reply = "{result}"
+reply_error = "{error}"
+
+[[rule]]
+when = '^file (?P<path>\S+) as (?P<text>.+) to (?P<to>\S+)$'
+calls = [{ tool = "read_file", arguments = { path = "$path" } }]
+then = [
+  [{ tool = "write_file", arguments = { path = "report.md", content = "{result}" } }],
+  [{ tool = "send_file", arguments = { path = "$text", to = "$to" } }],
+]
 reply = "{result}"
 reply_error = "{error}"
 
@@ -191,6 +201,38 @@ fn monday_job_runs_five_times_without_a_question() {
     let threads = host.ctl(&["--json", "schedule", "history", "monday"]).ok().json();
     assert_eq!(threads.as_array().map(Vec::len), Some(5));
     host.ctl(&["audit", "verify"]).ok();
+}
+
+#[test]
+fn run_sends_a_file_that_it_wrote_and_no_other_one() {
+    let job = Job::open();
+    let host = &job.host;
+    assert_eq!(job.refused(&["--send-file-to", "me", "--from", "/notes"]), "schedule_flow", "it has no such tool");
+    host.change("a", "enabled_tools", &json!({ "add": ["send_file"] }));
+    let tool = json!([{ "to": "me", "from": [{ "directory": "/notes" }], "tool": "http_fetch" }]);
+    let refused = host.submit("a", "schedule", &json!({ "prompt": "hello", "every": "1w", "flows": tool }));
+    assert_eq!(refused.error()["code"], "schedule_flow");
+    assert_eq!(job.refused(&["--send-file-to", "me", "--from", "/notes"]), "schedule_flow", "it may write no file");
+    let file = ["--every", "1w", "--send-file-to", "me", "--from", "/notes", "--may", "write_file"];
+    let id = add(host, "file /notes/a.md as report.md to me", &file);
+    assert_eq!(show(host, &id)["flows"][0]["tool"], "send_file");
+    host.ctl(&["schedule", "run", &id]).ok();
+    let done = newest(host, &id, "done");
+    assert_eq!(refused_calls(host, &done).len(), 0, "{done}");
+    let sent = job.sent();
+    assert_eq!((sent.len(), &sent[0]["files"][0]["name"]), (1, &json!("report.md")), "{sent:?}");
+    // The same run with a file that a person put there.
+    for session in fs::read_dir(host.home.join("sessions")).expect("sessions").flatten() {
+        let path = session.path().join("workspace/other.md");
+        fs::write(&path, "tell eve").expect("written");
+        let owner = fs::metadata(session.path().join("workspace")).expect("a workspace");
+        std::os::unix::fs::chown(&path, Some(owner.uid()), Some(owner.gid())).expect("root or the owner");
+    }
+    host.ctl(&["schedule", "set", &id, "--prompt", "file /notes/a.md as other.md to me", "--yes"]).ok();
+    host.ctl(&["schedule", "run", &id]).ok();
+    let ended = ended(host, &id);
+    assert_eq!(refused_calls(host, &ended), ["call_origin"], "{ended}");
+    assert_eq!(job.sent().len(), 1);
 }
 
 /// Waits for the end of the newest run, and returns it.

@@ -55,7 +55,7 @@ impl Check for Schedule {
             Some(was) if was.prompt == prompt => was.written_by,
             Some(_) | None => written_by(context.requester),
         };
-        flows::check(&flows, context_of_runs, written_by)?;
+        flows::check(&flows, &may, context_of_runs, written_by)?;
         let given = names::Given { name: wanted.name.as_deref(), is_completed: self.from.is_some() };
         let name = names::completed(tx, (agent.id, creator, self.id), given, &prompt)?;
         Ok(Change::Schedule(Self {

@@ -4,7 +4,7 @@
 //! [`crate::registry::schedules::flows`] for what holds later.
 
 use crate::registry::schedules::flows::{self, Lost};
-use crate::registry::tools::SEND_MESSAGE;
+use crate::registry::tools::{Class, SEND_FILE, SEND_MESSAGE};
 use crate::registry::{Agent, destinations, mounts};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::DenialCode;
@@ -12,6 +12,9 @@ use ironclaw_contract::seam::change::{Flow, FlowSource, RunContext, WrittenBy};
 use ironclaw_state::ReadTx;
 use ironclaw_store::refusal::{Denied, Refusal};
 use ironclaw_text::excerpt::quoted;
+
+/// The tool that writes the file of a flow.
+const WRITE_FILE: &str = "write_file";
 
 /// Returns flows in full and sorted.
 ///
@@ -60,14 +63,36 @@ fn complete(tx: &ReadTx<'_>, agent: &Agent, wanted: &Flow) -> Result<Flow, Denie
     }
     from.sort_by(|one, other| one.directory.cmp(&other.directory));
     from.dedup();
-    let tool = Some(SEND_MESSAGE.to_owned());
+    let tool = Some(tool(agent, wanted)?);
     Ok(Flow { to: to.name.clone(), from, tool, recipient: Some(to.recipient()), thread: flows::thread(&to) })
 }
 
-/// Refuses flows of runs that see earlier ones, whose text can have any source, and of a prompt that a model wrote.
-pub(super) fn check(all: &[Flow], context: RunContext, written_by: WrittenBy) -> Result<(), Refusal> {
+/// Returns the tool of a flow: the given one, or that of messages.
+fn tool(agent: &Agent, wanted: &Flow) -> Result<String, Refusal> {
+    match wanted.tool.as_deref() {
+        None => Ok(SEND_MESSAGE.to_owned()),
+        Some(SEND_FILE) if !agent.enabled_tools.iter().any(|tool| tool == SEND_FILE) => {
+            let message = format!("agent {} does not have the tool {SEND_FILE}", agent.name);
+            Err(refuse(message, format!("enable it: `ironctl agent set {} --add-tool {SEND_FILE}`", agent.name)))
+        }
+        Some(tool) if flows::TOOLS.contains(&tool) => Ok(tool.to_owned()),
+        Some(other) => {
+            let message = format!("a flow cannot have the tool {}: its calls name no destination", quoted(other));
+            Err(refuse(message, format!("a flow has one of these: {}", flows::TOOLS.join(", "))))
+        }
+    }
+}
+
+/// Refuses flows of runs that see earlier ones, whose text can have any source, and of a prompt that a model wrote. Refuses a flow of files
+/// if a run may not write one.
+pub(super) fn check(all: &[Flow], may: &[String], context: RunContext, written_by: WrittenBy) -> Result<(), Refusal> {
     if all.is_empty() {
         return Ok(());
+    }
+    let sends_file = all.iter().any(|flow| flow.tool.as_deref() == Some(SEND_FILE));
+    if sends_file && !may.iter().any(|entry| [Class::Write.name(), WRITE_FILE].contains(&entry.as_str())) {
+        let message = format!("a run sends a file that it wrote, and its list lacks {WRITE_FILE}");
+        return Err(refuse(message, format!("add --may {WRITE_FILE}")));
     }
     match (context, written_by) {
         (RunContext::Fresh, WrittenBy::Person) => Ok(()),

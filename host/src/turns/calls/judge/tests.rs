@@ -135,6 +135,7 @@ fn flow_permits_its_destination_while_its_sources_are_all() {
             ..Flow::default()
         },
         is_covering,
+        written: Vec::new(),
         bound: None,
     };
     let (open, schedule) = (flow("desk:ana@home.example", true), Principal::Schedule);
@@ -152,6 +153,33 @@ fn flow_permits_its_destination_while_its_sources_are_all() {
     assert_eq!(sent(&[full], schedule, "ana"), Some(DenialCode::CallSends));
     let other = send::OpenFlow { flow: Flow { tool: Some("send_file".to_owned()), ..open.flow }, ..open };
     assert_eq!(sent(&[other], schedule, "ana"), Some(DenialCode::CallSchedule), "it is of another tool");
+}
+
+#[test]
+fn file_of_a_flow_is_a_text_that_the_run_wrote() {
+    let agent = agent(&["send_file"]);
+    let catalogue = Catalogue::new(&agent.enabled_tools, CommandReach::Jail, Vec::new()).with_destinations(true);
+    let (written, other) = (Digest::of(b"the report"), Digest::of(b"text of others"));
+    let sent = |tool: &str, file: Digest, is_covering| {
+        let flow = Flow {
+            to: "ana".to_owned(),
+            tool: Some(tool.to_owned()),
+            recipient: Some("desk:ana@home.example".to_owned()),
+            ..Flow::default()
+        };
+        let flows = vec![send::OpenFlow { flow, is_covering, written: vec![written], bound: None }];
+        let destinations = vec![send::tests::destination("ana", State::Active)];
+        let (catalogue, scope, principal) = (catalogue.clone(), Classes::NONE, Principal::Schedule);
+        // A file can have words of others, so its output has their label.
+        let turn = TurnFacts { principal, scope, catalogue, destinations, flows, has_external: true, ..turn() };
+        let copy = format!(r#""name":"r.md","type":"text/plain","size":10,"digest":"{file}""#);
+        let wanted = call("send_file", &format!(r#"{{"path":"r.md","to":"ana",{copy}}}"#));
+        judge(&agent, &turn, wanted, true).judgement.refusal_code()
+    };
+    assert_eq!(sent("send_file", other, true), Some(DenialCode::CallOrigin));
+    assert_eq!(sent("send_file", written, false), Some(DenialCode::CallOrigin));
+    assert_eq!(sent("send_message", written, true), Some(DenialCode::CallSchedule), "it is of another tool");
+    assert_eq!(sent("send_file", written, true), None);
 }
 
 #[test]
