@@ -5,6 +5,7 @@
 
 mod attach;
 pub mod conversation;
+mod failing;
 pub mod final_answer;
 mod follow;
 mod live_answer;
@@ -139,12 +140,13 @@ async fn thread(out: Output, client: &Client, args: &Args) -> Result<Option<Stri
     Ok(last.thread)
 }
 
-/// Prints the unread replies of the agent, and a reminder if calls or changes of the agent wait for this person. Ignores a failed request, because the answer did arrive.
+/// Prints the unread replies and the failing schedules of the agent, and a reminder if calls or changes of the agent wait for this person. Ignores a failed request, because the answer did arrive.
 async fn remind(out: Output, client: &Client, agent: &str) -> Result<(), Error> {
     if out.is_json() {
         return Ok(());
     }
     unread::print(out, client, agent, &[]).await?;
+    failing::print(out, client, agent).await?;
     let Ok(waiting) = inbox::list_for_agent(client, agent).await else { return Ok(()) };
     match inbox::count_of(&waiting) {
         Some(count) => out.remark(format!("{count}: ironctl inbox")),

@@ -61,6 +61,8 @@ fn failing_series_makes_one_incident_and_one_recovery() {
     assert!(failing["failing_since"].is_string());
     assert_eq!((&failing["last"]["state"], &failing["last"]["reason"]), (&json!("failed"), &json!("delivery")));
     assert!(host.ctl(&["status"]).ok().stdout.contains("fails"), "the status names it");
+    let chat_says = || host.ctl(&["chat", "a", "hello"]).ok().stderr.contains("ironctl schedule history");
+    assert!(chat_says(), "the chat names it");
     let findings = || Raw::of(&host).get("/v1/config/audit").1.to_string().matches("schedule_failing").count();
     assert_eq!(findings(), 1);
     assert_eq!((told(&host, "schedule_incident"), told(&host, "schedule_recovery")), (1, 0));
@@ -70,7 +72,7 @@ fn failing_series_makes_one_incident_and_one_recovery() {
         newest(&host, &id, "done");
     }
     assert!(show(&host, &id)["failing_since"].is_null());
-    assert_eq!(findings(), 0);
+    assert_eq!((findings(), chat_says()), (0, false));
     assert_eq!((told(&host, "schedule_incident"), told(&host, "schedule_recovery")), (1, 1));
 }
 

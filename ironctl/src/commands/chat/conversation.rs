@@ -3,12 +3,12 @@
 //! Never writes a history file: the host has the conversation. See [`super::progress`] for the progress line.
 
 use super::attach::{self, Attachment};
-use super::follow;
 use super::progress::{LiveTurn, report_and_continue};
 use super::prompt::{Parts, PasteMarks, Prompt};
 use super::slash::{self, Line};
 use super::unread;
 use super::waiting::Waiting;
+use super::{failing, follow};
 use crate::at::At;
 use crate::client::Client;
 use crate::commands::agent::set;
@@ -160,7 +160,8 @@ impl Conversation<'_> {
             };
             self.out().line(format!("{author}> {}", line.text))?;
         }
-        unread::print(self.out(), self.client, &self.id, &lines).await
+        unread::print(self.out(), self.client, &self.id, &lines).await?;
+        failing::print(self.out(), self.client, &self.id).await
     }
 
     /// Sends a message and shows its answer. Only a lost host is a failure.
