@@ -154,6 +154,7 @@ impl Reading<'_, '_> {
     }
 
     fn take_value(&mut self, value: Value) -> Result<Step, Refused> {
+        let value = unwrapped(value);
         if let Some(error) = ErrorBody::in_answer(&value) {
             return Err(self.refused(&error));
         }
@@ -228,6 +229,24 @@ impl Reading<'_, '_> {
         };
         let error = ErrorBody::read(text.as_bytes());
         Err((error.fault_of_page(self.has_key).unwrap_or(Fault::Malformed), error.words))
+    }
+}
+
+/// Fields in which a gateway of its own has the answer of a server.
+const WRAPPERS: [&str; 4] = ["data", "result", "response", "body"];
+
+/// Takes an answer, or an event of one, out of the object of a gateway around it.
+fn unwrapped(mut value: Value) -> Value {
+    let is_answer = |inner: &Value| {
+        let is_message = inner["type"] == "message" || inner["role"] == "assistant";
+        inner["choices"].is_array() || (is_message && inner["content"].is_array())
+    };
+    if is_answer(&value) {
+        return value;
+    }
+    match WRAPPERS.iter().find(|name| value.get(**name).is_some_and(is_answer)) {
+        Some(name) => value[*name].take(),
+        None => value,
     }
 }
 

@@ -106,6 +106,10 @@ fn take_choice(choice: u64, value: &Value, assembly: &mut Assembly<'_>) -> Resul
     if choice == 0 {
         let form = Form { is_whole, is_last: End::read(&value["finish_reason"]).is_some() };
         take(message, assembly, form)?;
+        // The words of the API before this one.
+        if !message["content"].is_string() {
+            assembly.piece_of_words(value["text"].as_str().unwrap_or_default(), form.is_last)?;
+        }
     } else {
         take_calls(message, assembly, is_whole)?;
     }
@@ -139,6 +143,8 @@ fn take(message: &Value, assembly: &mut Assembly<'_>, form: Form) -> Result<(), 
     match &message["content"] {
         Value::String(text) => assembly.piece_of_words(text, is_last)?,
         Value::Array(parts) => parts.iter().try_for_each(|part| take_part(part, assembly, is_whole))?,
+        // Some servers send one part in place of a list.
+        part @ Value::Object(_) => take_part(part, assembly, is_whole)?,
         // `null` in messages with calls and in most pieces.
         _ => {}
     }
