@@ -187,7 +187,10 @@ pub fn event(event: &Value, assembly: &mut Assembly<'_>) -> Result<Step, Fault> 
 /// Takes a block, or its start.
 fn take(index: Option<u64>, block: &Value, assembly: &mut Assembly<'_>) -> Result<(), Fault> {
     match block["type"].as_str() {
-        Some("text") => assembly.words(block["text"].as_str().unwrap_or_default())?,
+        Some("text") => {
+            assembly.begin_words(index);
+            assembly.piece_of_block(index, block["text"].as_str().unwrap_or_default())?;
+        }
         Some("tool_use") => {
             assembly.begin_call(index);
             let at = assembly.call(SentCall::read(block, block).piece(index, true))?;
@@ -195,7 +198,7 @@ fn take(index: Option<u64>, block: &Value, assembly: &mut Assembly<'_>) -> Resul
         }
         Some(_) => {
             assembly.begin_thought();
-            assembly.thought(block["thinking"].as_str().unwrap_or_default());
+            assembly.piece_of_thought(block["thinking"].as_str().unwrap_or_default());
             assembly.attach_block(index, block);
         }
         None => {}
@@ -206,7 +209,7 @@ fn take(index: Option<u64>, block: &Value, assembly: &mut Assembly<'_>) -> Resul
 /// Takes a piece of a block.
 fn take_delta(index: Option<u64>, delta: &Value, assembly: &mut Assembly<'_>) -> Result<(), Fault> {
     match delta["type"].as_str() {
-        Some("text_delta") => assembly.words(delta["text"].as_str().unwrap_or_default()),
+        Some("text_delta") => assembly.piece_of_block(index, delta["text"].as_str().unwrap_or_default()),
         Some("input_json_delta") => {
             let arguments = delta["partial_json"].as_str().unwrap_or_default();
             // A call that the server itself makes is a block.
@@ -220,7 +223,7 @@ fn take_delta(index: Option<u64>, delta: &Value, assembly: &mut Assembly<'_>) ->
             if matches!(kind, "thinking_delta" | "signature_delta") && !assembly.has_block(index) {
                 assembly.attach_block(index, &json!({ "type": "thinking", "thinking": "" }));
             }
-            assembly.thought(delta["thinking"].as_str().unwrap_or_default());
+            assembly.piece_of_thought(delta["thinking"].as_str().unwrap_or_default());
             if let Some(fields) = delta.as_object() {
                 assembly.attach_to_block(index, fields);
             }
@@ -257,6 +260,8 @@ mod tests {
         takes_images: true,
         limit_field: "max_tokens",
         empty_content: false,
+        splits_calls: false,
+        needs_thought_field: false,
         thoughts: None,
         state: None,
         system_role: None,

@@ -6,6 +6,7 @@
 use super::attached::collected::{Collected, Place};
 use super::attached::{Attached, endpoint_digest};
 use super::call_pieces::{self, CALLS_MAX, CallPieces, Finished, Piece};
+use super::draft::Draft;
 use super::end::End;
 use super::fault::Fault;
 use super::growing_text::{Effect, GrowingText};
@@ -44,13 +45,20 @@ impl TokenCounts {
 
 #[derive(Debug)]
 pub struct Assembly<'a> {
-    draft: &'a PartialAnswer,
+    draft: Draft<'a>,
     /// The endpoint to which its state is bound, with its name.
     endpoint: Option<(Digest, String)>,
     text: String,
-    /// The pieces of the words of a message, and those of its thoughts.
+    /// The pieces of the words of a message, or of one of its blocks.
     word_pieces: GrowingText,
+    /// The number of this block.
+    word_block: Option<u64>,
+    /// What is in front of these words.
+    before_words: BeforeWords,
+    /// The pieces of the thoughts of a message, or of one of its blocks.
     thought_pieces: GrowingText,
+    /// The thoughts in front of them.
+    before_thoughts: Reasoning,
     thoughts: Thoughts,
     reasoning: Reasoning,
     calls: CallPieces,
@@ -64,17 +72,30 @@ pub struct Assembly<'a> {
     /// Token counts that the provider has sent so far.
     pub counted: TokenCounts,
     end: Option<End>,
+    /// True if its words began with a thought that has no beginning.
+    begins_in_thought: bool,
+}
+
+/// What an output has in front of words that may grow.
+#[derive(Debug, Default)]
+struct BeforeWords {
+    bytes: usize,
+    thoughts: Thoughts,
+    reasoning: Reasoning,
 }
 
 impl<'a> Assembly<'a> {
     /// Makes an empty assembly that also writes its words to the draft.
     pub fn new(draft: &'a PartialAnswer) -> Self {
         Self {
-            draft,
+            draft: Draft::new(draft),
             endpoint: None,
             text: String::new(),
             word_pieces: GrowingText::default(),
+            word_block: None,
+            before_words: BeforeWords::default(),
             thought_pieces: GrowingText::default(),
+            before_thoughts: Reasoning::default(),
             thoughts: Thoughts::default(),
             reasoning: Reasoning::default(),
             calls: CallPieces::default(),
@@ -84,6 +105,7 @@ impl<'a> Assembly<'a> {
             received: 0,
             counted: TokenCounts::default(),
             end: None,
+            begins_in_thought: false,
         }
     }
 
@@ -97,6 +119,12 @@ impl<'a> Assembly<'a> {
         for calls in [&mut self.calls, &mut self.other_calls] {
             calls.offer(tools.iter().map(|tool| tool.name.as_str()));
         }
+        self
+    }
+
+    /// Lets the draft wait for the end of a thought that has no beginning.
+    pub fn waiting_for_thought(mut self, is_waiting: bool) -> Self {
+        self.draft.wait_for_thought(is_waiting);
         self
     }
 
@@ -136,23 +164,48 @@ impl<'a> Assembly<'a> {
         if is_last && self.word_pieces.is_repeated_by(piece) {
             return Ok(());
         }
+        if !self.word_pieces.has_begun() {
+            let reasoning = self.reasoning.clone();
+            self.before_words = BeforeWords { bytes: self.text.len(), thoughts: self.thoughts.clone(), reasoning };
+        }
         match self.word_pieces.push(piece) {
             Effect::Nothing => Ok(()),
             Effect::More(more) => self.words(more),
             Effect::Instead(text) => {
-                self.text.clear();
-                self.thoughts = Thoughts::default();
-                self.draft.begin();
+                let BeforeWords { bytes, thoughts, reasoning } = std::mem::take(&mut self.before_words);
+                self.text.truncate(bytes);
+                if self.thoughts.is_marked() {
+                    self.reasoning = reasoning;
+                }
+                self.thoughts = thoughts;
+                self.draft.restart(&self.text);
                 self.words(&text)
             }
         }
+    }
+
+    /// Begins the words of a block, whose pieces do not repeat those of the blocks before.
+    pub fn begin_words(&mut self, block: Option<u64>) {
+        self.word_pieces = GrowingText::default();
+        self.word_block = block;
+    }
+
+    /// Adds a piece of the words of a block, as [`Self::piece_of_words`] does.
+    ///
+    /// # Errors
+    /// [`Fault::TooLarge`].
+    pub fn piece_of_block(&mut self, block: Option<u64>, piece: &str) -> Result<(), Fault> {
+        if block != self.word_block {
+            self.begin_words(block);
+        }
+        self.piece_of_words(piece, false)
     }
 
     fn said(&mut self, said: &Said) {
         match said {
             Said::Words(words) => {
                 self.text.push_str(words);
-                self.draft.push(words);
+                self.draft.push(words, &self.text, self.thoughts.is_marked());
             }
             Said::Thought(thought) => self.reasoning.push(thought),
         }
@@ -166,19 +219,23 @@ impl<'a> Assembly<'a> {
 
     /// Adds a piece of the thoughts of a message, which may repeat those before.
     pub fn piece_of_thought(&mut self, piece: &str) {
+        if !self.thought_pieces.has_begun() {
+            self.before_thoughts = self.reasoning.clone();
+        }
         match self.thought_pieces.push(piece) {
             Effect::Nothing => {}
             Effect::More(more) => self.thought(more),
             Effect::Instead(text) => {
-                self.reasoning = Reasoning::default();
+                self.reasoning = std::mem::take(&mut self.before_thoughts);
                 self.thought(&text);
             }
         }
     }
 
-    /// Separates the next thoughts from those before.
+    /// Separates the next thoughts from those before. Their pieces do not repeat those.
     pub fn begin_thought(&mut self) {
         self.reasoning.begin();
+        self.thought_pieces = GrowingText::default();
     }
 
     /// Adds a piece of a call. Returns the position of the call, if it is one.
@@ -314,7 +371,8 @@ impl<'a> Assembly<'a> {
         };
         let calls = calls.into_iter().map(|finished| finished.call).collect();
         let reasoning = std::mem::take(&mut self.reasoning).finish();
-        Ok(Output { calls, attached, reasoning, ..Output::new(self.words_beside(cut), cut) })
+        let begins_in_thought = self.begins_in_thought;
+        Ok(Output { calls, attached, reasoning, begins_in_thought, ..Output::new(self.words_beside(cut), cut) })
     }
 
     /// Takes the rest of the words, and the marks of a template from them.
@@ -328,10 +386,9 @@ impl<'a> Assembly<'a> {
                 self.reasoning.push(thought);
             }
             self.text = cleaned.text;
-            // The draft has the thoughts and the marks as words.
-            self.draft.begin();
-            self.draft.push(&self.text);
+            self.begins_in_thought = cleaned.begins_in_thought;
         }
+        self.draft.end(&self.text);
     }
 
     /// Returns the state of the output with these calls, and notes one that was dropped.
@@ -383,104 +440,4 @@ impl<'a> Assembly<'a> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn piece<'a>(tool: &'a str, arguments: &'a str) -> Piece<'a> {
-        Piece { tool, arguments, ..Piece::default() }
-    }
-
-    #[test]
-    fn too_large_output_ends_with_the_first_excess_piece() {
-        let draft = PartialAnswer::default();
-        let mut assembly = Assembly::new(&draft);
-        assembly.words(&"a".repeat(BODY_BYTES_MAX)).expect("exactly");
-        assert_eq!(assembly.words("a"), Err(Fault::TooLarge));
-        assert_eq!(draft.watch().borrow().text.len(), BODY_BYTES_MAX);
-        let mut assembly = Assembly::new(&draft);
-        let many = (0..=128)
-            .try_for_each(|index| assembly.call(Piece { index: Some(index), tool: "a", ..Piece::default() }).map(drop));
-        assert_eq!(many, Err(Fault::TooLarge));
-    }
-
-    #[test]
-    fn thoughts_in_tags_are_neither_words_nor_draft() {
-        for (pieces, thought) in [
-            (&["<thi", "nk>I gre", "et.</thi", "nk>\n", "\nHello", " there."][..], "I greet."),
-            (&["I greet.\n</think>", "\n\nHello there."], "I greet."),
-            (&["Hello there."], ""),
-        ] {
-            let draft = PartialAnswer::default();
-            let mut assembly = Assembly::new(&draft);
-            pieces.iter().for_each(|piece| assembly.words(piece).expect("small"));
-            assembly.ends(End::Whole);
-            let output = assembly.finish().expect("an output");
-            assert_eq!((output.text.as_str(), output.reasoning.as_str()), ("Hello there.", thought));
-            assert_eq!(draft.watch().borrow().text, "Hello there.");
-        }
-        let draft = PartialAnswer::default();
-        let mut assembly = Assembly::new(&draft);
-        assembly.words("<think>never closed").expect("small");
-        assert_eq!(draft.watch().borrow().text, "");
-        assembly.ends(End::Length);
-        assert_eq!(assembly.finish(), Err(Fault::Truncated), "thoughts alone are no answer");
-    }
-
-    #[test]
-    fn an_end_that_cuts_an_output_short_is_kept() {
-        let draft = PartialAnswer::default();
-        for (first, fault) in [(End::Length, Fault::Truncated), (End::Withheld, Fault::Withheld)] {
-            for then in [End::Whole, End::Length, End::Withheld] {
-                for ends in [[first, then], [End::Whole, first]] {
-                    let mut assembly = Assembly::new(&draft);
-                    assembly.call(piece("write_file", "{}")).expect("small");
-                    ends.into_iter().for_each(|end| assembly.ends(end));
-                    assert_eq!(assembly.finish(), Err(fault), "{ends:?}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn answer_without_an_end_or_with_half_a_call_is_no_output() {
-        let draft = PartialAnswer::default();
-        let with = |end, words: &str, tool: &str| {
-            let mut assembly = Assembly::new(&draft);
-            assembly.words(words).expect("small");
-            if !tool.is_empty() {
-                assembly.call(piece(tool, "{")).expect("small");
-            }
-            assembly.end = end;
-            assembly.finish()
-        };
-        assert_eq!(with(None, "hello", ""), Err(Fault::Cut));
-        assert_eq!(with(None, "", ""), Err(Fault::Closed));
-        assert_eq!(with(Some(End::Length), "", "write_file"), Err(Fault::Truncated));
-        assert_eq!(with(Some(End::Length), " ", ""), Err(Fault::Truncated));
-        assert_eq!(with(Some(End::Withheld), "", ""), Err(Fault::Withheld));
-        assert_eq!(with(Some(End::Withheld), "hello", "write_file"), Err(Fault::Withheld));
-        let cut = |end| with(Some(end), "hello", "").map(|output| (output.text, output.cut));
-        assert_eq!(cut(End::Withheld), Ok(("hello".to_owned(), Some(Cut::Withheld))));
-        assert_eq!(cut(End::Length), Ok(("hello".to_owned(), Some(Cut::Length))));
-        let long = with(Some(End::Withheld), &"é".repeat(BODY_BYTES_MAX / 2), "").expect("words").text;
-        assert!(long.len() + Cut::Withheld.mark().len() <= BODY_BYTES_MAX, "the mark fits");
-        assert_eq!(with(Some(End::Whole), "", "").expect("empty"), Output::default());
-    }
-
-    #[test]
-    fn answer_out_of_time_keeps_its_words_and_no_half_call() {
-        let draft = PartialAnswer::default();
-        let with = |words: &str, tool: &str| {
-            let mut assembly = Assembly::new(&draft);
-            assembly.words(words).expect("small");
-            if !tool.is_empty() {
-                assembly.call(piece(tool, "{}")).expect("small");
-            }
-            assembly.unfinished()
-        };
-        let output = with("It was", "").expect("words");
-        assert_eq!((output.text.as_str(), output.calls.len(), output.cut), ("It was", 0, Some(Cut::Time)));
-        assert_eq!(with(" \n", ""), None);
-        assert_eq!(with("I write.", "write_file"), None);
-    }
-}
+mod tests;

@@ -57,6 +57,17 @@ const NO_TEXT: [&str; 13] = [
     "type 'string'",
     "'string' not in",
 ];
+/// Words about several calls in one message, without blanks and hyphens.
+const ONE_CALL: [&str; 8] = [
+    "onlysupportssingletoolcall",
+    "onlysupportsonetoolcall",
+    "onlyonetoolcall",
+    "singletoolcallsatonce",
+    "multipletoolcallsarenotsupported",
+    "multipletoolcallsnotsupported",
+    "paralleltoolcallsarenotsupported",
+    "doesnotsupportparalleltoolcalls",
+];
 /// Words about an empty content.
 const EMPTY: [&str; 4] = ["empty", "at least 1", "at least one", "too short"];
 
@@ -66,14 +77,23 @@ pub struct Carried {
     pub names: Names,
     /// True if it has a message of the model with calls and without words.
     pub has_bare_calls: bool,
+    /// True if it has a message of the model with calls, and with more than one.
+    pub has_calls: bool,
+    pub has_several_calls: bool,
 }
 
 impl Carried {
     /// Returns what a request to this endpoint has.
     pub fn read(rendered: &Rendered<'_>, endpoint: Option<Digest>, rules: Rules) -> Self {
         let is_bare = |message: &Message<'_>| matches!(message, Message::Assistant { text, calls, .. } if text.is_empty() && !calls.is_empty());
+        let has_calls = |count: usize| {
+            let calls =
+                |message: &Message<'_>| matches!(message, Message::Assistant { calls, .. } if calls.len() >= count);
+            rendered.messages.iter().any(calls)
+        };
         let names = SentBack::read(rendered, endpoint, rules).names();
-        Self { names, has_bare_calls: rendered.messages.iter().any(is_bare) }
+        let has_bare_calls = rendered.messages.iter().any(is_bare);
+        Self { names, has_bare_calls, has_calls: has_calls(1), has_several_calls: has_calls(2) }
     }
 
     /// Returns whether the value of a quirk makes a difference to the request.
@@ -82,12 +102,26 @@ impl Carried {
             Quirk::Thoughts => !self.names.thoughts.is_empty(),
             Quirk::State => !self.names.state.is_empty(),
             Quirk::CallContent => self.has_bare_calls,
+            Quirk::CallsTogether => self.has_several_calls,
+            Quirk::ThoughtField => self.has_calls,
+            // An answer shows it, and no request.
+            Quirk::AnswerBegins => false,
             Quirk::LimitField | Quirk::StreamUsage | Quirk::CallIds | Quirk::SystemRole | Quirk::KeyHeader => true,
         }
     }
 
+    /// Returns the complaint of a template that takes one call in a message. Some servers report it as an internal error.
+    pub fn complaint_of_template(&self, words: &str) -> Option<Complaint> {
+        let letters: String = words.to_lowercase().chars().filter(|letter| letter.is_alphanumeric()).collect();
+        let is_one = self.has_several_calls && ONE_CALL.iter().any(|part| letters.contains(part));
+        is_one.then_some(Complaint::CallsTogether)
+    }
+
     /// Returns the complaint of a refusal with these words, if it is about this. The name of a field may be elsewhere in its body.
     pub fn complaint(&self, words: &str, body: &str) -> Option<Complaint> {
+        if let Some(complaint) = self.complaint_of_template(words) {
+            return Some(complaint);
+        }
         let (words, body) = (words.to_lowercase(), body.to_lowercase());
         let has = |any: &[&str]| any.iter().any(|part| words.contains(part));
         let names = |list: &HashSet<String>| {
@@ -133,6 +167,8 @@ mod tests {
                 state: names(&["bar", "extra_content"]),
             },
             has_bare_calls: true,
+            has_calls: true,
+            has_several_calls: true,
         };
         for (words, complaint) in [
             (
@@ -152,6 +188,8 @@ mod tests {
             ),
             ("'string' not in 'null'", Some(Complaint::NullContent)),
             ("messages.2: content must not be empty", Some(Complaint::EmptyContent)),
+            ("This model only supports single tool-calls at once!", Some(Complaint::CallsTogether)),
+            ("Multiple tool calls are not supported.", Some(Complaint::CallsTogether)),
             ("messages.2.tool_calls.0.foo: Extra inputs are not permitted", None),
             ("the barrier is not supported", None),
             ("the reasoning was long", None),

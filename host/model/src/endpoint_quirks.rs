@@ -3,10 +3,12 @@
 //! Never learns a quirk that the operator or the profile knows, and never a bound. See [`crate::quirks`] for the names and values, and
 //! [`crate::remote`] for the requests.
 
+use super::Output;
 use super::error_body::Complaint;
 use super::openai::RequestOptions;
 use super::profile;
-use super::quirks::{CallContent, CallIds, LimitField, Quirk, StateSent, StreamUsage, ThoughtsSent, Values};
+use super::quirks::{AnswerBegins, CallContent, CallIds, CallsTogether, LimitField, Quirk, StateSent, StreamUsage};
+use super::quirks::{ThoughtField, ThoughtsSent, Values};
 use super::spec::{Kind, Spec};
 use ironclaw_contract::words;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -152,6 +154,11 @@ impl EndpointQuirks {
         self.set.get(quirk).or(self.profile.get(quirk)).is_none()
     }
 
+    /// Returns whether a refusal may change a quirk: this kind of endpoint has it, and the operator did not set it.
+    fn may_turn(&self, quirk: Quirk) -> bool {
+        quirk.applies(self.kind) && self.set.get(quirk).is_none()
+    }
+
     fn learned(&self) -> Values {
         let (mut values, now) = (Values::default(), now_ms());
         for observed in &self.seen().observed {
@@ -199,8 +206,18 @@ impl EndpointQuirks {
             Some(Complaint::Thoughts) if self.set.thoughts.is_none() => {
                 turned.thoughts = turned.thoughts.or(Some(ThoughtsSent::Omit));
             }
-            Some(Complaint::ThoughtsMissing) if self.set.thoughts.is_none() => {
-                turned.thoughts = turned.thoughts.or(Some(ThoughtsSent::All));
+            Some(Complaint::ThoughtsMissing) => {
+                let has_all = turned.or(used).thoughts == Some(ThoughtsSent::All);
+                if has_all || self.set.thoughts.is_some() {
+                    let field = Some(ThoughtField::ReasoningContent).filter(|_| self.may_turn(Quirk::ThoughtField));
+                    turned.thought_field = turned.thought_field.or(field);
+                }
+                if self.set.thoughts.is_none() {
+                    turned.thoughts = turned.thoughts.or(Some(ThoughtsSent::All));
+                }
+            }
+            Some(Complaint::CallsTogether) if self.may_turn(Quirk::CallsTogether) => {
+                turned.calls_together = turned.calls_together.or(Some(CallsTogether::One));
             }
             Some(Complaint::State) if self.set.state.is_none() => {
                 turned.state = turned.state.or(Some(StateSent::Omit));
@@ -213,6 +230,26 @@ impl EndpointQuirks {
             }
             Some(_) | None => {}
         }
+    }
+
+    /// Returns whether the draft of an answer waits for the end of a thought. One answer that began so is enough: a draft is no answer.
+    pub fn waits_for_thought(&self) -> bool {
+        let is_seen = || {
+            let seen = self.seen().find(Quirk::AnswerBegins).filter(|observed| !observed.is_expired(now_ms()));
+            self.is_unknown(Quirk::AnswerBegins) && seen.is_some()
+        };
+        self.values().answer_begins == Some(AnswerBegins::Thought) || is_seen()
+    }
+
+    /// Learns from an answer how the answers of this server begin. One without words, or that is cut, says nothing about it.
+    pub fn began(&self, output: &Output) {
+        let has_words = !output.text.is_empty() && output.cut.is_none();
+        let answer_begins = match output.begins_in_thought {
+            true => AnswerBegins::Thought,
+            false if has_words && self.waits_for_thought() => AnswerBegins::Words,
+            false => return,
+        };
+        self.answered(&Values { answer_begins: Some(answer_begins), ..Values::default() }, |_| false);
     }
 
     /// Learns from an answer to a request with these values in place of refused ones. A server that accepts a value that it seemed to
@@ -250,6 +287,8 @@ impl EndpointQuirks {
             asks_usage: values.stream_usage != Some(StreamUsage::Omit),
             short_ids: values.call_ids == Some(CallIds::Nine),
             empty_content: values.call_content == Some(CallContent::Empty),
+            splits_calls: values.calls_together == Some(CallsTogether::One),
+            needs_thought_field: values.thought_field == Some(ThoughtField::ReasoningContent),
             thoughts: values.thoughts,
             state: values.state,
             limit_field: values.limit_field.unwrap_or(LimitField::MaxTokens).name(),
@@ -343,6 +382,30 @@ mod tests {
         assert_eq!(ask(&set, Complaint::Usage, "ask"), 3);
         assert_eq!(source(&set, Quirk::CallIds), ("long", Source::Operator));
         assert_eq!(set.take_changes(), []);
+    }
+
+    #[test]
+    fn beginning_in_a_thought_is_learned_and_forgotten() {
+        let output = |text: &str, begins_in_thought| Output { begins_in_thought, ..Output::new(text.to_owned(), None) };
+        let quirks = quirks(None, &[]);
+        quirks.began(&output("hello", false));
+        assert_eq!(
+            (quirks.waits_for_thought(), quirks.take_changes()),
+            (false, Vec::new()),
+            "the usual is not learned"
+        );
+        quirks.began(&output("hello", true));
+        assert!(quirks.waits_for_thought(), "one answer is enough for the draft");
+        assert_eq!(source(&quirks, Quirk::AnswerBegins), ("words", Source::Default));
+        quirks.began(&output("", false));
+        quirks.began(&output("hello", true));
+        assert_eq!(source(&quirks, Quirk::AnswerBegins), ("thought", Source::Learned));
+        quirks.began(&output("hello", false));
+        assert_eq!(source(&quirks, Quirk::AnswerBegins), ("words", Source::Default));
+        assert!(!quirks.waits_for_thought());
+        let set = super::tests::quirks(None, &[("answer_begins", "words")]);
+        set.began(&output("hello", true));
+        assert_eq!((set.waits_for_thought(), set.take_changes()), (false, Vec::new()), "the operator's value stays");
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub enum Complaint {
     NullContent,
     /// The server does not take an empty text beside calls.
     EmptyContent,
+    /// The server takes one call in a message.
+    CallsTogether,
 }
 
 /// The body of an error: words to recognise, and words to show.

@@ -27,9 +27,11 @@ impl FailedAttempt {
 
     /// Adds the complaint about what the request has, if a refused request has one and no other complaint is known.
     pub(crate) fn for_request(mut self, carried: impl FnOnce() -> Carried) -> Self {
-        if self.complaint.is_none() && matches!(self.fault, Fault::BadRequest(400 | 422)) {
-            self.complaint = carried().complaint(&self.words, &self.body);
-        }
+        self.complaint = self.complaint.or_else(|| match self.fault {
+            Fault::BadRequest(400 | 422) => carried().complaint(&self.words, &self.body),
+            Fault::ServerError { .. } => carried().complaint_of_template(&self.words),
+            _ => None,
+        });
         self
     }
 

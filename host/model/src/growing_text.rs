@@ -63,6 +63,11 @@ impl GrowingText {
         if self.is_grown { Effect::Instead(piece.to_owned()) } else { Effect::More(piece) }
     }
 
+    /// Returns whether a piece has arrived.
+    pub const fn has_begun(&self) -> bool {
+        self.pieces > 0
+    }
+
     /// Returns whether a piece repeats the text so far, which is sure only of the last piece.
     pub fn is_repeated_by(&self, piece: &str) -> bool {
         piece == self.joined && is_telling(piece, REPEATED_BYTES_MIN)

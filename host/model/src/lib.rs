@@ -16,6 +16,7 @@ mod breaker;
 mod call_pieces;
 mod complaints;
 pub mod context_size;
+mod draft;
 mod end;
 pub mod endpoint;
 pub mod endpoint_quirks;
@@ -200,6 +201,8 @@ pub struct Output {
     /// True if its words are, or end with, a call of a tool, which its server should have read. It is not run. Without words, its
     /// thoughts count.
     pub has_written_call: bool,
+    /// True if its text began with a thought that has an end and no beginning, which is no part of its words.
+    pub begins_in_thought: bool,
 }
 
 impl Output {
@@ -387,6 +390,8 @@ pub fn requests(prompt: &Prompt) -> [serde_json::Value; 2] {
         takes_images: true,
         limit_field: "max_tokens",
         empty_content: false,
+        splits_calls: false,
+        needs_thought_field: false,
         thoughts: None,
         state: None,
         system_role: None,

@@ -6,18 +6,21 @@ mod answer;
 pub use answer::{Step, event, is_last, repeated, whole};
 
 use super::attached::sent_back::{Rules, SentBack};
-use super::attached::{self, Block, CallState, State};
+use super::attached::{self, Block, CallState, REASONING_FIELDS, State};
 use super::quirks::{StateSent, SystemRole, ThoughtsSent};
-use super::render::{self, Message, Said};
+use super::render::{self, CallResult, Message, Said};
 use super::{PastCall, Prompt};
 use ironclaw_contract::canonical::Digest;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
+use std::collections::VecDeque;
 
 /// Exact number of characters of the id of a call in the API of Mistral.
 const SHORT_ID_CHARS: usize = 9;
+/// The field of thoughts at providers that need one beside calls.
+const THOUGHT_FIELD: &str = "reasoning_content";
 
 /// Options of a request, which differ between servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +37,10 @@ pub struct RequestOptions {
     pub limit_field: &'static str,
     /// Flag: a message with calls and without words has an empty text, and not `null`.
     pub empty_content: bool,
+    /// Flag: a message of the model has at most one call.
+    pub splits_calls: bool,
+    /// Flag: each message with calls has the field `reasoning_content`.
+    pub needs_thought_field: bool,
     /// The plain thoughts that are sent back; those of the turn if absent.
     pub thoughts: Option<ThoughtsSent>,
     /// The other state that is sent back; all of it if absent.
@@ -132,6 +139,8 @@ fn sent(prompt: &Prompt, options: RequestOptions, endpoint: Option<Digest>) -> V
     }
     let rendered = render::messages(prompt, options.takes_images);
     let mut back = SentBack::read(&rendered, endpoint, options.rules());
+    // The calls behind the first of a message, if a message has one alone.
+    let mut later_calls: VecDeque<Value> = VecDeque::new();
     for (at, message) in rendered.messages.into_iter().enumerate() {
         match message {
             Message::User(mut said) => {
@@ -143,28 +152,66 @@ fn sent(prompt: &Prompt, options: RequestOptions, endpoint: Option<Digest>) -> V
                 messages.push(Sent::new("user", content(said)));
             }
             Message::Assistant { text, calls, .. } => {
-                let State { message, calls: states, blocks } = back.take(at, calls.len());
+                let State { mut message, calls: states, blocks } = back.take(at, calls.len());
+                if options.needs_thought_field && !calls.is_empty() {
+                    add_thought_field(&mut message);
+                }
                 let content = match said_by_model(text, blocks) {
-                    Content::Nothing if options.empty_content => Content::Text("".into()),
+                    Content::Nothing => nothing(options),
                     content => content,
                 };
                 let sent =
                     |(call, state): (&PastCall, CallState)| sent_call(call, id(&call.call_id, &back, options), state);
-                let tool_calls = calls.into_iter().zip(states).map(sent).collect();
+                let mut tool_calls: Vec<Value> = calls.into_iter().zip(states).map(sent).collect();
+                if options.splits_calls && tool_calls.len() > 1 {
+                    later_calls.extend(tool_calls.drain(1..));
+                }
                 messages.push(Sent { tool_calls, attached: message, ..Sent::new("assistant", content) });
             }
-            Message::Results(results) => messages.extend(results.into_iter().map(|result| {
-                // The API has no other way to mark a failed call.
-                let text = match result.ok {
-                    true => result.text.into(),
-                    false => format!("[This call failed.]\n{}", result.text).into(),
-                };
-                let tool_call_id = Some(id(result.call_id, &back, options));
-                Sent { tool_call_id, ..Sent::new("tool", Content::Text(text)) }
-            })),
+            Message::Results(results) => {
+                for (at, result) in results.into_iter().enumerate() {
+                    if at > 0
+                        && let Some(call) = later_calls.pop_front()
+                    {
+                        let mut attached = Map::new();
+                        if options.needs_thought_field {
+                            add_thought_field(&mut attached);
+                        }
+                        let tool_calls = vec![call];
+                        messages.push(Sent { tool_calls, attached, ..Sent::new("assistant", nothing(options)) });
+                    }
+                    messages.push(sent_result(&result, id(result.call_id, &back, options)));
+                }
+            }
         }
     }
     messages
+}
+
+/// Returns the content of a message with calls and without words.
+fn nothing(options: RequestOptions) -> Content<'static> {
+    if options.empty_content { Content::Text("".into()) } else { Content::Nothing }
+}
+
+/// Gives the thoughts of a message the name that its provider wants. A message without thoughts gets a blank, because providers that
+/// need the field take an empty one for an absent one.
+fn add_thought_field(fields: &mut Map<String, Value>) {
+    let is_thought = |thought: &Value| thought.as_str().is_none_or(|text| !text.is_empty());
+    if fields.get(THOUGHT_FIELD).is_some_and(is_thought) {
+        return;
+    }
+    let named = REASONING_FIELDS.into_iter().find(|name| fields.get(*name).is_some_and(is_thought));
+    let thought = named.and_then(|name| fields.remove(name)).unwrap_or_else(|| " ".into());
+    fields.insert(THOUGHT_FIELD.to_owned(), thought);
+}
+
+fn sent_result<'a>(result: &CallResult<'a>, id: String) -> Sent<'a> {
+    // The API has no other way to mark a failed call.
+    let text = match result.ok {
+        true => result.text.into(),
+        false => format!("[This call failed.]\n{}", result.text).into(),
+    };
+    Sent { tool_call_id: Some(id), ..Sent::new("tool", Content::Text(text)) }
 }
 
 fn sent_call(call: &PastCall, id: String, state: CallState) -> Value {
@@ -262,6 +309,8 @@ mod tests {
         takes_images: true,
         limit_field: "max_tokens",
         empty_content: false,
+        splits_calls: false,
+        needs_thought_field: false,
         thoughts: None,
         state: None,
         system_role: None,
@@ -312,6 +361,55 @@ mod tests {
         }
         let without = Prompt { tools: Vec::new(), ..prompt };
         assert!(request(&without, "small", PLAIN).get("tools").is_none());
+    }
+
+    #[test]
+    fn calls_are_sent_one_by_one_where_a_server_takes_one() {
+        let call = |id: &str| PastCall { call_id: id.into(), tool: "read_file".into(), arguments: "{}".into() };
+        let result = |id: &str| Part::Result {
+            call_id: id.into(),
+            tool: "read_file".into(),
+            ok: true,
+            text: format!("result of {id}"),
+        };
+        let calls = vec![call("c1"), call("c2"), call("c3")];
+        let parts = vec![
+            Part::Person { text: "go".into() },
+            Part::Assistant { text: "I read.".into(), calls, attached: None },
+            result("c3"),
+            result("c1"),
+        ];
+        let prompt = Prompt { purpose: Purpose::Reply, system: String::new(), tools: Vec::new(), parts };
+        let options = RequestOptions { splits_calls: true, needs_thought_field: true, ..PLAIN };
+        let body = request(&prompt, "small", options);
+        let messages = body["messages"].as_array().expect("messages");
+        let said = |message: &Value| {
+            let calls = message["tool_calls"].as_array().map_or(0, Vec::len);
+            let id = message["tool_calls"][0]["id"].as_str().or(message["tool_call_id"].as_str()).unwrap_or_default();
+            (message["role"].as_str().unwrap_or_default().to_owned(), calls, id.to_owned())
+        };
+        let expected = [("user", 0, ""), ("assistant", 1, "c1"), ("tool", 0, "c1"), ("assistant", 1, "c2")];
+        let rest = [("tool", 0, "c2"), ("assistant", 1, "c3"), ("tool", 0, "c3")];
+        let expected =
+            expected.into_iter().chain(rest).map(|(role, calls, id)| (role.to_owned(), calls, id.to_owned()));
+        assert_eq!(messages.iter().map(said).collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+        assert_eq!((&messages[1]["content"], &messages[3]["content"]), (&json!("I read."), &Value::Null));
+        let with_calls = messages.iter().filter(|message| message["role"] == "assistant");
+        assert!(with_calls.map(|message| &message["reasoning_content"]).all(|thought| thought == " "), "{body}");
+    }
+
+    #[test]
+    fn thoughts_get_the_name_that_their_provider_wants() {
+        for (fields, thought) in [
+            (json!({}), " "),
+            (json!({ "reasoning": "hm" }), "hm"),
+            (json!({ "reasoning": "hm", "reasoning_content": "" }), "hm"),
+            (json!({ "reasoning": "other", "reasoning_content": "hm" }), "hm"),
+        ] {
+            let Value::Object(mut named) = fields else { continue };
+            add_thought_field(&mut named);
+            assert_eq!(named["reasoning_content"], thought);
+        }
     }
 
     #[test]

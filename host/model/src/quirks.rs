@@ -26,6 +26,12 @@ words! {
         State = "state",
         /// The content of a message of the model with calls and without words.
         CallContent = "call_content",
+        /// The calls in one message of the model.
+        CallsTogether = "calls_together",
+        /// The field of plain thoughts in a request.
+        ThoughtField = "thought_field",
+        /// The beginning of an answer.
+        AnswerBegins = "answer_begins",
     }
 
     /// The field of a request that limits the output.
@@ -84,6 +90,29 @@ words! {
         /// An empty text.
         Empty = "empty",
     }
+
+    /// The calls in one message of the model.
+    pub enum CallsTogether {
+        /// All calls of an output.
+        All = "all",
+        /// One, with its result behind it.
+        One = "one",
+    }
+
+    /// The field of plain thoughts in a request.
+    pub enum ThoughtField {
+        /// The field in which they came.
+        Same = "same",
+        /// Each message with calls has this field, also one without thoughts.
+        ReasoningContent = "reasoning_content",
+    }
+
+    /// The beginning of an answer.
+    pub enum AnswerBegins {
+        Words = "words",
+        /// The prompt of the template ends with the beginning of a thought.
+        Thought = "thought",
+    }
 }
 
 macro_rules! values {
@@ -130,7 +159,8 @@ macro_rules! values {
 values! {
     limit_field: LimitField = LimitField, stream_usage: StreamUsage = StreamUsage, call_ids: CallIds = CallIds,
     system_role: SystemRole = SystemRole, key_header: KeyHeader = KeyHeader, thoughts: Thoughts = ThoughtsSent,
-    state: State = StateSent, call_content: CallContent = CallContent
+    state: State = StateSent, call_content: CallContent = CallContent, calls_together: CallsTogether = CallsTogether,
+    thought_field: ThoughtField = ThoughtField, answer_begins: AnswerBegins = AnswerBegins
 }
 
 /// The reason why quirks with their values are refused.
@@ -184,6 +214,9 @@ impl Values {
             thoughts: Some(ThoughtsSent::Turn),
             state: Some(StateSent::Send),
             call_content: Some(CallContent::Null),
+            calls_together: Some(CallsTogether::All),
+            thought_field: Some(ThoughtField::Same),
+            answer_begins: Some(AnswerBegins::Words),
         }
     }
 }
@@ -206,9 +239,8 @@ impl Quirk {
     pub const fn applies(self, kind: Kind) -> bool {
         match (self, kind) {
             (_, Kind::Scripted) => false,
-            (Self::KeyHeader | Self::Thoughts | Self::State, Kind::Openai | Kind::Anthropic) | (_, Kind::Openai) => {
-                true
-            }
+            (Self::KeyHeader | Self::Thoughts | Self::State | Self::AnswerBegins, Kind::Openai | Kind::Anthropic)
+            | (_, Kind::Openai) => true,
             (_, Kind::Anthropic) => false,
         }
     }
@@ -218,6 +250,7 @@ impl Quirk {
     pub const fn is_learned(self) -> bool {
         match self {
             Self::LimitField | Self::StreamUsage | Self::Thoughts | Self::State | Self::CallContent => true,
+            Self::CallsTogether | Self::ThoughtField | Self::AnswerBegins => true,
             Self::CallIds | Self::SystemRole | Self::KeyHeader => false,
         }
     }

@@ -8,7 +8,7 @@ pub const REASONING_BYTES_MAX: usize = 32 * 1024;
 const CUT: &str = "…";
 
 /// The thoughts so far, up to the bound.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Reasoning {
     text: String,
     is_cut: bool,

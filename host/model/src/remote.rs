@@ -198,6 +198,7 @@ impl Remote {
         if is_whole {
             let Adapted { output_tokens_max, prompt_tokens, smaller, .. } = *adapted;
             self.output_bound.answered(output_tokens_max, prompt_tokens, smaller, Instant::now());
+            self.quirks.began(&output);
             self.breaker.succeeded();
             self.server_errors.passed(request);
         }
@@ -297,7 +298,8 @@ impl Remote {
         options: RequestOptions,
     ) -> Result<Completed, FailedAttempt> {
         let (answer, sent) = self.request(spec, key, prompt, budget, limits, options).await?;
-        let mut assembly = Assembly::new(budget.draft).bound_to(spec).offering(&prompt.tools);
+        let assembly = Assembly::new(budget.draft).waiting_for_thought(self.quirks.waits_for_thought());
+        let mut assembly = assembly.bound_to(spec).offering(&prompt.tools);
         let mut skipped = 0;
         let read = reading::read(answer, self.protocol, &mut assembly, key.is_some(), &mut skipped).await;
         self.note_skipped(&spec.name, skipped);

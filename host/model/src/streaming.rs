@@ -28,6 +28,18 @@ impl PartialAnswer {
         self.0.send_modify(|words| words.text.push_str(text));
     }
 
+    /// Replaces the text. One that continues what is there begins no new attempt.
+    pub fn replace(&self, text: &str) {
+        self.0.send_if_modified(|words| {
+            match text.strip_prefix(words.text.as_str()) {
+                Some("") => return false,
+                Some(more) => words.text.push_str(more),
+                None => *words = PartialText { attempt: words.attempt + 1, text: text.to_owned() },
+            }
+            true
+        });
+    }
+
     /// Subscribes to the text; the receiver sees the text so far.
     pub fn watch(&self) -> watch::Receiver<PartialText> {
         self.0.subscribe()

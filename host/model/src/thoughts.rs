@@ -58,7 +58,7 @@ pub enum Said {
 }
 
 /// The reader of a text that arrives in pieces.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Thoughts {
     /// Text whose kind is not known yet.
     held: String,

@@ -4,7 +4,7 @@
 //! bound is dropped as a whole, and the answer stays good. See [`super::Attached`].
 
 use super::super::call_pieces::Finished;
-use super::super::growing_text::{GrowingText, is_telling};
+use super::super::growing_text::{Effect, GrowingText, is_telling};
 use super::{Attached, Block, CallState, REASONING_FIELDS, State};
 use ironclaw_contract::canonical::Digest;
 use serde_json::{Map, Value};
@@ -149,11 +149,13 @@ struct OpenBlock {
     is_closed: bool,
     /// The pieces of its input: JSON text.
     input: String,
+    /// The pieces of its thoughts, which may grow.
+    thoughts: GrowingText,
 }
 
 impl OpenBlock {
-    const fn new(index: Option<u64>) -> Self {
-        Self { index, is_closed: false, input: String::new() }
+    fn new(index: Option<u64>) -> Self {
+        Self { index, is_closed: false, input: String::new(), thoughts: GrowingText::default() }
     }
 
     fn is_at(&self, index: Option<u64>) -> bool {
@@ -201,8 +203,10 @@ impl Collected {
         if let Some(fields) = block.as_object_mut() {
             fields.remove("cache_control");
         }
+        let mut open = OpenBlock::new(index);
+        let _ = open.thoughts.push(block["thinking"].as_str().unwrap_or_default());
         self.state.blocks.push(Block { words, calls, block, length: 0 });
-        self.open.push(OpenBlock::new(index));
+        self.open.push(open);
     }
 
     /// Adds a part of the content of a message of Chat Completions: thoughts, or the marks of these words.
@@ -266,7 +270,11 @@ impl Collected {
             let Some(fields) = self.state.blocks[at].block.as_object_mut() else { return };
             match (fields.get_mut(name), value) {
                 // Parts of thoughts may be equal.
-                (Some(Value::String(known)), Value::String(piece)) if name == "thinking" => known.push_str(piece),
+                (Some(Value::String(known)), Value::String(piece)) if name == "thinking" => {
+                    if self.open[at].thoughts.push(piece) != Effect::Nothing {
+                        known.push_str(piece);
+                    }
+                }
                 _ => add(fields, name, value, &mut self.dropped),
             }
         }
@@ -305,7 +313,13 @@ impl Collected {
     /// Returns the state of an output with these calls, and why it was dropped.
     pub fn finish(self, endpoint: Option<Digest>, kept: &[Finished]) -> (Option<Attached>, Option<Dropped>) {
         let Self { mut state, mut dropped, open, thoughts, .. } = self;
-        for (block, open) in state.blocks.iter_mut().zip(open).filter(|(_, open)| !open.input.trim().is_empty()) {
+        for (block, open) in state.blocks.iter_mut().zip(open) {
+            if let Some(thought) = open.thoughts.grown() {
+                block.block["thinking"] = thought.into();
+            }
+            if open.input.trim().is_empty() {
+                continue;
+            }
             match serde_json::from_str(&open.input) {
                 Ok(input) if is_flat(&input, DEPTH_MAX) => block.block["input"] = input,
                 Ok(_) => dropped = dropped.or(Some(Dropped::TooDeep)),
@@ -409,10 +423,13 @@ fn join(known: &mut Value, piece: &Value) -> bool {
             };
             match known.iter_mut().find(is_same) {
                 Some(known) => join(known, element),
-                None => {
-                    known.push(element.clone());
-                    true
-                }
+                None => match known.last_mut().filter(|last| index.is_none() && continues(last, element)) {
+                    Some(last) => join_thoughts(last, element),
+                    None => {
+                        known.push(element.clone());
+                        true
+                    }
+                },
             }
         }),
         // A counter or a mark: the last one holds.
@@ -422,6 +439,16 @@ fn join(known: &mut Value, piece: &Value) -> bool {
         }
         (_, _) => false,
     }
+}
+
+/// Returns whether an element of a list without numbers is a further piece of the last one: both are thoughts of one kind and id, and the
+/// last one has no signature yet, which is the last piece of a thought.
+fn continues(last: &Value, element: &Value) -> bool {
+    let is_thought = element["type"].as_str().is_some_and(|kind| kind == "thinking" || kind == "reasoning.text");
+    let has_pieces = |value: &Value| ["thinking", "text"].iter().any(|name| value[*name].is_string());
+    let is_sealed = last["signature"].as_str().is_some_and(|signature| !signature.is_empty());
+    let is_one = last["type"] == element["type"] && (last["id"] == element["id"] || element["id"].is_null());
+    is_thought && is_one && !is_sealed && has_pieces(last) && has_pieces(element)
 }
 
 /// Joins a part of thoughts with the one before. Returns whether they fit.

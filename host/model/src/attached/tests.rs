@@ -21,6 +21,8 @@ const OPTIONS: RequestOptions = RequestOptions {
     limit_field: "max_tokens",
     output_tokens_max: 9,
     empty_content: false,
+    splits_calls: false,
+    needs_thought_field: false,
     thoughts: None,
     state: None,
     system_role: None,
@@ -187,6 +189,29 @@ fn blocks_of_messages_come_back_in_their_order() {
 }
 
 #[test]
+fn pieces_of_thinking_blocks_without_numbers_are_one_block() {
+    let block = |thinking: &str, signature: Option<&str>| {
+        let block = json!({ "type": "thinking", "thinking": thinking, "signature": signature });
+        chat(&json!({ "thinking_blocks": [block] }))
+    };
+    let call = json!({ "index": 0, "id": "c", "function": { "name": "w", "arguments": "{}" } });
+    let events = [
+        block("I ", None),
+        block("add", None),
+        block(" add", None),
+        block("", Some("sig one")),
+        block("Again.", None),
+        block("", Some("sig two")),
+        chat(&json!({ "tool_calls": [call] })),
+    ];
+    let output = output(Kind::Openai, &events, true);
+    let whole =
+        |thinking: &str, signature: &str| json!({ "type": "thinking", "thinking": thinking, "signature": signature });
+    let sent = message(&output, &here(Kind::Openai));
+    assert_eq!(sent["thinking_blocks"], json!([whole("I add add", "sig one"), whole("Again.", "sig two")]));
+}
+
+#[test]
 fn pieces_of_a_state_are_joined() {
     let call = |fields: Value| chat(&json!({ "tool_calls": [fields] }));
     let signature = "c".repeat(80);
@@ -301,4 +326,28 @@ fn joined_outputs_keep_the_places_of_their_states() {
     let shown =
         content.iter().map(|block| block["data"].as_str().or(block["text"].as_str()).unwrap_or_default().trim());
     assert_eq!(shown.collect::<Vec<_>>(), ["a", "one", "b", "two"]);
+}
+
+#[test]
+fn thoughts_that_grow_in_a_block_go_back_once() {
+    let delta = |fields: Value| json!({ "type": "content_block_delta", "index": 0, "delta": fields }).to_string();
+    let thinking = |text: &str| delta(json!({ "type": "thinking_delta", "thinking": text }));
+    let start = json!({ "type": "thinking", "thinking": "", "signature": "" });
+    let call = json!({ "type": "tool_use", "id": "a", "name": "w", "input": {} });
+    let begun = |index: u64, block: Value| {
+        json!({ "type": "content_block_start", "index": index, "content_block": block }).to_string()
+    };
+    let events = [
+        begun(0, start),
+        thinking("I have "),
+        thinking("I have to add"),
+        thinking("I have to add them."),
+        delta(json!({ "type": "signature_delta", "signature": "c2lnbmF0dXJl" })),
+        begun(1, call),
+    ];
+    let output = output(Kind::Anthropic, &events, true);
+    assert_eq!(output.reasoning, "I have to add them.");
+    let sent = message(&output, &here(Kind::Anthropic));
+    let whole = json!({ "type": "thinking", "thinking": "I have to add them.", "signature": "c2lnbmF0dXJl" });
+    assert_eq!(sent["content"][0], whole);
 }

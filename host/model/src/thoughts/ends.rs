@@ -15,6 +15,8 @@ const ENDS_ALONE: [&str; 8] = [
     "[/THINK]",
     "<|end_of_thought|>",
 ];
+/// Bytes of the longest of them.
+const END_BYTES_MAX: usize = 20;
 /// The words of a harmony template that lost its marks: in front of the thoughts, and of the answer.
 const STRIPPED: (&str, &str) = ("analysis", "assistantfinal");
 /// The marks behind an answer.
@@ -41,14 +43,16 @@ const ENDS_BEHIND_THOUGHTS: [&str; 2] = ["</answer>", "</response>"];
 pub struct Cleaned {
     pub text: String,
     pub thoughts: Vec<String>,
+    /// True if the text began with a thought that has no beginning.
+    pub begins_in_thought: bool,
 }
 
 /// Takes the thoughts and marks from a whole text. `is_marked` says that marks of a template were in front of it. Returns `None` for a
 /// text without any.
 pub fn cleaned(text: &str, is_marked: bool) -> Option<Cleaned> {
-    let mut cleaned = Cleaned { text: text.to_owned(), thoughts: Vec::new() };
+    let mut cleaned = Cleaned { text: text.to_owned(), thoughts: Vec::new(), begins_in_thought: false };
     if !is_marked && let Some((thought, answer)) = split_at_lone_end(text).or_else(|| split_at_stripped(text)) {
-        cleaned = Cleaned { text: answer.to_owned(), thoughts: vec![thought.to_owned()] };
+        cleaned = Cleaned { text: answer.to_owned(), thoughts: vec![thought.to_owned()], begins_in_thought: true };
     }
     while let Some((text, thought)) = without_thought(&cleaned.text, is_marked) {
         cleaned.text = text;
@@ -56,6 +60,17 @@ pub fn cleaned(text: &str, is_marked: bool) -> Option<Cleaned> {
     }
     without_end_marks(&mut cleaned.text, is_marked || !cleaned.thoughts.is_empty());
     (cleaned.text != text).then_some(cleaned)
+}
+
+/// Returns the place behind the first end of a thought at or behind `from`, if there is one.
+pub fn behind_end(text: &str, from: usize) -> Option<usize> {
+    let from = text.floor_char_boundary(from.saturating_sub(END_BYTES_MAX));
+    ENDS_ALONE.iter().filter_map(|end| Some(from + text[from..].find(end)? + end.len())).min()
+}
+
+/// Returns the answer behind a thought without a beginning; `None` if the text has none, or none yet.
+pub fn answer_behind_thought(text: &str) -> Option<&str> {
+    split_at_lone_end(text).map(|(_, answer)| answer).filter(|answer| !answer.is_empty())
 }
 
 /// Takes the marks of a template from the end of an answer. A mark behind a blank is a word of a sentence.

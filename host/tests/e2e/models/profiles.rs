@@ -9,7 +9,7 @@ use ironclaw_model::endpoint::{self, Kind};
 use ironclaw_model::profile;
 use ironclaw_model::streaming::PartialAnswer;
 use ironclaw_model::{Part, PastCall};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -24,6 +24,8 @@ struct Rules {
     /// True if ids of calls have exactly nine letters and digits.
     nine: bool,
     header: &'static str,
+    /// True if each message with calls has thoughts in `reasoning_content`.
+    thoughts: bool,
 }
 
 const BOTH: &[&str] = &["max_tokens", "max_completion_tokens"];
@@ -31,7 +33,7 @@ const OLD: &[&str] = &["max_tokens"];
 const NEW: &[&str] = &["max_completion_tokens"];
 
 const fn rules(profile: &'static str, limits: &'static [&'static str]) -> Rules {
-    Rules { profile, limits, refuses_usage: false, nine: false, header: "authorization" }
+    Rules { profile, limits, refuses_usage: false, nine: false, header: "authorization", thoughts: false }
 }
 
 /// Every profile with the rules of its provider.
@@ -42,6 +44,7 @@ const ALL: &[Rules] = &[
     rules("groq", NEW),
     Rules { refuses_usage: true, nine: true, ..rules("mistral", OLD) },
     rules("deepseek", OLD),
+    Rules { thoughts: true, ..rules("moonshot", OLD) },
     rules("gemini", OLD),
     rules("together", OLD),
     rules("xai", NEW),
@@ -73,6 +76,12 @@ fn broken(rules: Rules, seen: &Seen) -> Option<String> {
         return Some("no key".to_owned());
     }
     let messages = seen.body["messages"].as_array().into_iter().flatten();
+    let is_bare = |message: &Value| {
+        message["tool_calls"].is_array() && message["reasoning_content"].as_str().is_none_or(str::is_empty)
+    };
+    if rules.thoughts && messages.clone().any(is_bare) {
+        return Some("thinking is enabled but reasoning_content is missing in assistant tool call message".to_owned());
+    }
     let ids = messages.filter_map(|message| message["tool_call_id"].as_str());
     let is_short = |id: &str| id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric());
     ids.into_iter().find(|id| rules.nine && !is_short(id)).map(|id| format!("the id {id} has another length"))

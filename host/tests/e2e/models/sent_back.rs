@@ -159,3 +159,90 @@ async fn refusal_of_another_field_is_no_second_request() {
     // A shorter conversation passed.
     assert_eq!((refused.code(), server.seen().len()), ("conversation_fails", 2));
 }
+
+/// A server that wants calls of earlier messages in its own form.
+struct Wants {
+    name: &'static str,
+    status: u16,
+    words: &'static str,
+    /// Returns whether a message of the model is refused.
+    refuses: fn(&Value) -> bool,
+    /// The requests of three conversations in a row.
+    requests: [usize; 3],
+}
+
+const WANTS: [Wants; 4] = [
+    Wants {
+        name: "a template of Llama at llama.cpp",
+        status: 500,
+        words: "Jinja Exception: This model only supports single tool-calls at once!",
+        refuses: |message| message["tool_calls"].as_array().is_some_and(|calls| calls.len() > 1),
+        requests: [2, 2, 1],
+    },
+    Wants {
+        name: "gpt-oss at Databricks",
+        status: 400,
+        words: "Multiple tool calls are not supported.",
+        refuses: |message| message["tool_calls"].as_array().is_some_and(|calls| calls.len() > 1),
+        requests: [2, 2, 1],
+    },
+    Wants {
+        name: "a model of Moonshot behind a gateway",
+        status: 400,
+        words: "thinking is enabled but reasoning_content is missing in assistant tool call message at index 2",
+        refuses: |message| {
+            message["tool_calls"].is_array() && message["reasoning_content"].as_str().is_none_or(str::is_empty)
+        },
+        requests: [3, 3, 1],
+    },
+    Wants {
+        name: "a model of DeepSeek that thinks",
+        status: 400,
+        words: "The `reasoning_content` in the thinking mode must be passed back to the API.",
+        refuses: |message| message["tool_calls"].is_array() && message.get("reasoning_content").is_none(),
+        requests: [3, 3, 1],
+    },
+];
+
+#[tokio::test]
+async fn calls_and_thoughts_are_sent_in_the_form_of_the_server() {
+    let ids = ["cal_01kagq8t000000000000000001", "cal_01kagq8t000000000000000002"];
+    let call = |id: &str| PastCall { call_id: id.to_owned(), tool: "read_file".to_owned(), arguments: "{}".to_owned() };
+    let result = |id: &str| Part::Result {
+        call_id: id.to_owned(),
+        tool: "read_file".to_owned(),
+        ok: true,
+        text: format!("words of {id}"),
+    };
+    // Another model made these calls.
+    let mut parts = vec![
+        person("read both"),
+        Part::Assistant { text: String::new(), calls: ids.map(call).to_vec(), attached: None },
+    ];
+    parts.extend(ids.map(result));
+    for Wants { name, status, words, refuses, requests } in WANTS {
+        for streams in [true, false] {
+            let server = Server::start(move |seen| {
+                let mut messages = seen.body["messages"].as_array().into_iter().flatten();
+                match messages.any(refuses) {
+                    true => Act::Status(status, Vec::new(), json!({ "error": { "message": words } }).to_string()),
+                    false => Act::Say("done".to_owned()),
+                }
+            });
+            let endpoints = open(&quick(), vec![spec("local", (Kind::Openai, streams), &server.url())]);
+            let mut made = Vec::new();
+            for _ in 0..3 {
+                let before = server.seen().len();
+                let answered = ask(&candidates(&endpoints, "local"), parts.clone()).await;
+                let answered = answered.unwrap_or_else(|error| panic!("{name}: {error}"));
+                assert_eq!(answered.output.text, "done", "{name}");
+                made.push(server.seen().len() - before);
+            }
+            assert_eq!(made, requests, "{name}, streams {streams}");
+            let last = server.seen().last().expect("a request").body["messages"].clone();
+            let results: Vec<Value> =
+                last.as_array().expect("a list").iter().filter(|message| message["role"] == "tool").cloned().collect();
+            assert_eq!(results.len(), 2, "{name}: each call has its result");
+        }
+    }
+}
