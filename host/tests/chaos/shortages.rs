@@ -6,7 +6,7 @@ use super::failures::ready;
 use crate::chaos::kill::{answered, retry};
 use crate::support::client::{Client, Raw};
 use crate::support::host_fixture::{Build, TestHost, wait_for};
-use crate::support::needs::needs;
+use crate::support::needs::{needs, needs_root};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -65,8 +65,9 @@ fn check_no_session_failed(host: &TestHost) {
 
 #[test]
 fn inode_shortage_parks_no_session_and_notifies_people() {
+    needs_root();
     let mut host = TestHost::own(Build::Plain).configured("[session]\nbackoff_ms = 1\n");
-    let Some(disk) = SmallDisk::under(&mut host, "size=64m,nr_inodes=2000") else { return };
+    let disk = SmallDisk::under(&mut host, "size=64m,nr_inodes=2000").expect("root can mount a file system");
     host.up();
     host.agent("a");
     assert!(host.say("a", "my name is Ada").contains("Ada"));

@@ -5,7 +5,7 @@
 
 use crate::layers::source::{read, workspace};
 use crate::support::jail_fixture::{HostUser, ORDINARY_UID};
-use crate::support::needs::{Test, lines, needs, programs, tests};
+use crate::support::needs::{Test, lines, needs, programs, tests, tests_of_root};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -161,10 +161,44 @@ fn other_user_reads_first_which_tests_are_left_out() {
     for (line, test) in ran.lines[3..].iter().zip(tests()) {
         assert_eq!(line.trim(), format!("{}: {}", test.name, test.programs.join(" ")));
     }
-    assert_eq!(machine.skipped(), tests_of(&names));
+    let (skipped, of_root) = (machine.skipped(), tests_of_root());
+    let mut expected = tests_of(&names);
+    expected.extend(of_root.iter().map(|name| (*name).to_owned()));
+    assert_eq!(skipped, expected);
     assert!(machine.kept("cargo.log").contains(&"--exact".to_owned()), "a name leaves out one test alone");
-    assert_eq!(ran.lines.last(), Some(&format!("7 passed, 0 failed, {count} skipped")));
+    assert_eq!(ran.lines.last(), Some(&format!("7 passed, 0 failed, {} skipped", expected.len())));
     assert_eq!((ran.code, machine.kept("apt.log").len()), (Some(0), 0), "only root installs");
+}
+
+#[test]
+fn tests_of_root_are_left_out_by_name_for_another_user() {
+    let machine = Machine::new();
+    machine.install();
+    // Another user looks on the search path alone.
+    programs().iter().for_each(|program| machine.put(&format!("bin/{}", program.name), ""));
+    let ran = machine.run(HostUser::Ordinary);
+    let of_root = tests_of_root();
+    assert_eq!(ran.lines[0], "every program of the tests is there");
+    assert_eq!(ran.lines[1], format!("left out because only root can run them: {} tests", of_root.len()));
+    let named: Vec<&str> = ran.lines[2..].iter().take(of_root.len()).map(|line| line.trim()).collect();
+    assert_eq!(named, of_root);
+    assert_eq!(machine.skipped(), of_root.iter().map(|name| (*name).to_owned()).collect());
+    assert_eq!(ran.lines.last(), Some(&format!("7 passed, 0 failed, {} skipped", of_root.len())));
+    assert_eq!(ran.code, Some(0));
+}
+
+#[test]
+fn test_of_root_fails_for_another_user_with_the_remedy() {
+    let test = "ops::file_systems::home_on_a_fuse_mount_is_refused_by_name";
+    // The program of the tests may be in a directory of root alone.
+    let mut command = Command::new("/proc/self/exe");
+    command.args(["--exact", test, "--nocapture"]).current_dir("/");
+    if nix::unistd::geteuid().is_root() {
+        command.uid(ORDINARY_UID).gid(ORDINARY_UID);
+    }
+    let output = command.output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("run .ci/test"), "{said}");
 }
 
 #[test]
@@ -224,8 +258,14 @@ fn test_without_its_program_fails_with_the_remedy() {
 
 #[test]
 fn list_names_existing_tests_and_known_programs() {
-    assert_eq!(lines().count(), programs().len() + tests().len(), "each line of .ci/needs is a program or a test");
-    let (known, all) = (programs(), sources());
+    let (known, all, of_root) = (programs(), sources(), tests_of_root());
+    let count = known.len() + tests().len() + of_root.len();
+    assert_eq!(lines().count(), count, "each line of .ci/needs is a program, a test or a test of root");
+    let is_function = |test: &str| {
+        let (_, function) = test.rsplit_once("::").expect("a module and a function");
+        let found = all.iter().filter(|(_, text)| text.contains(&format!("fn {function}(")));
+        assert_eq!(found.count(), 1, "one function has the name of the test {test}");
+    };
     let mut names = BTreeSet::new();
     for test in tests() {
         assert!(names.insert(test.name), "{} has two lines", test.name);
@@ -233,9 +273,12 @@ fn list_names_existing_tests_and_known_programs() {
         for name in test.programs {
             assert!(known.iter().any(|program| program.name == name), "{}: no program {name}", test.name);
         }
-        let (_, function) = test.name.rsplit_once("::").expect("a module and a function");
-        let found = all.iter().filter(|(_, text)| text.contains(&format!("fn {function}(")));
-        assert_eq!(found.count(), 1, "one function has the name of the test {}", test.name);
+        is_function(test.name);
+    }
+    let mut names = BTreeSet::new();
+    for test in of_root {
+        assert!(names.insert(test), "{test} has two lines of root");
+        is_function(test);
     }
     for program in known {
         let is_used = tests().iter().any(|test| test.programs.contains(&program.name));

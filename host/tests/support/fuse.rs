@@ -2,6 +2,7 @@
 //!
 //! Answers the few requests that a look at the mount needs, and refuses all others. See `ops::file_systems`.
 
+use super::needs::needs_root;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -31,18 +32,18 @@ pub(crate) struct Fuse {
 }
 
 impl Fuse {
-    /// Mounts an empty directory with this subtype; `None` without the rights or the device.
-    pub(crate) fn mount(point: &Path, subtype: &str) -> Option<Self> {
-        if !nix::unistd::geteuid().is_root() {
-            return None;
-        }
-        let device = OpenOptions::new().read(true).write(true).open(DEVICE).ok()?;
+    /// Mounts an empty directory with this subtype.
+    pub(crate) fn mount(point: &Path, subtype: &str) -> Self {
+        needs_root();
+        let device = OpenOptions::new().read(true).write(true).open(DEVICE).expect("a kernel with FUSE");
         let options = format!("fd={},rootmode=40000,user_id=0,group_id=0,allow_other", device.as_raw_fd());
         let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
-        mount(Some("test"), point, Some(format!("fuse.{subtype}").as_str()), flags, Some(options.as_str())).ok()?;
+        let mounted =
+            mount(Some("test"), point, Some(format!("fuse.{subtype}").as_str()), flags, Some(options.as_str()));
+        mounted.expect("root mounts it");
         // It ends with the mount.
         std::thread::spawn(move || serve(device));
-        Some(Self { point: point.to_owned() })
+        Self { point: point.to_owned() }
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! Only root can make it. The names of the network are in an `/etc/hosts` that a test writes again at any time.
 
-use super::needs::needs;
+use super::needs::{needs, needs_root};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -28,17 +28,14 @@ pub(crate) struct LocalNetwork {
 }
 
 impl LocalNetwork {
-    /// Runs a test again inside, and returns the network there; `None` outside, once the test passed inside, and for an ordinary user, who
-    /// can make no network.
+    /// Runs a test again inside, and returns the network there; `None` outside, once the test passed inside.
     pub(crate) fn enter(test: &str) -> Option<Self> {
         needs("ip");
         needs("mount");
         needs("unshare");
+        needs_root();
         if let Some(hosts) = std::env::var_os(INSIDE) {
             return Some(Self::make(hosts.into()));
-        }
-        if !nix::unistd::geteuid().is_root() {
-            return None;
         }
         let file = tempfile::NamedTempFile::new().expect("a file");
         // The host of a test by root is another user.

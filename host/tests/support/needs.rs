@@ -1,6 +1,6 @@
-//! The programs of the system that tests run, beyond those of a machine that compiles this project.
+//! What tests need beyond a machine that compiles this project: programs of the system, and the rights of root.
 //!
-//! `.ci/needs` lists them with the tests that run them, and `.ci/test` leaves out the tests of a missing program. See
+//! `.ci/needs` lists both with their tests, and `.ci/test` leaves out the tests of a missing program or right. See
 //! `ops::test_command`, which holds the list and the sources together.
 
 use std::path::{Path, PathBuf};
@@ -43,6 +43,15 @@ pub(crate) fn tests() -> Vec<Test<'static>> {
     lines().filter_map(of).collect()
 }
 
+/// Returns the names of the tests that only root can run.
+pub(crate) fn tests_of_root() -> Vec<&'static str> {
+    let of = |words: Vec<&'static str>| match words[..] {
+        ["root", name] => Some(name),
+        _ => None,
+    };
+    lines().filter_map(of).collect()
+}
+
 /// Returns the words of each line that is no comment.
 pub(crate) fn lines() -> impl Iterator<Item = Vec<&'static str>> {
     LIST.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).map(|line| line.split_whitespace().collect())
@@ -51,8 +60,7 @@ pub(crate) fn lines() -> impl Iterator<Item = Vec<&'static str>> {
 /// Fails, with the remedy, without this program. Fails also if the list does not say that the current test needs it.
 #[track_caller]
 pub(crate) fn needs(name: &str) {
-    // The harness names the thread of a test after it, except if it runs one test at a time. Other threads belong to fixtures.
-    if let Some(test) = std::thread::current().name().filter(|test| test.contains("::")) {
+    if let Some(test) = current_test() {
         let is_listed = tests().iter().any(|listed| listed.name == test && listed.programs.contains(&name));
         assert!(is_listed, "this test needs {name}: add it to the line `test {test}` of .ci/needs");
     }
@@ -62,6 +70,27 @@ pub(crate) fn needs(name: &str) {
         "{name} is missing: install it with `apt-get install {}`, or run .ci/test, which does so or leaves this test out",
         program.package
     );
+}
+
+/// Fails, with the remedy, for an ordinary user. Fails also if the list does not say that only root can run the current test.
+#[track_caller]
+pub(crate) fn needs_root() {
+    if let Some(test) = current_test() {
+        assert!(
+            tests_of_root().contains(&test.as_str()),
+            "only root can run this test: add the line `root {test}` to .ci/needs"
+        );
+    }
+    assert!(
+        nix::unistd::geteuid().is_root(),
+        "only root can run this test: run it as root, or run .ci/test, which leaves it out for another user"
+    );
+}
+
+/// Returns the name of the test of this thread. The harness names the thread after it, except if it runs one test at a time; other
+/// threads belong to fixtures.
+fn current_test() -> Option<String> {
+    std::thread::current().name().filter(|name| name.contains("::")).map(str::to_owned)
 }
 
 impl Program<'_> {

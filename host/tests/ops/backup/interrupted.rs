@@ -5,11 +5,13 @@
 use super::{back_up, beside, code, new_host, set_mode, text};
 use crate::chaos::shortages::SmallDisk;
 use crate::support::host_fixture::{Build, TestHost};
+use crate::support::needs::needs_root;
 use std::io::Write;
 use std::path::PathBuf;
 
 #[test]
 fn full_disk_leaves_neither_a_backup_nor_a_home() {
+    needs_root();
     let mut host = new_host();
     host.up();
     host.agent("a");
@@ -18,7 +20,7 @@ fn full_disk_leaves_neither_a_backup_nor_a_home() {
     let key = beside(&host, "key");
     std::fs::copy(host.home.join("master.key"), &key).expect("copied");
     // The home moves to a disk with room for little more than itself.
-    let Some(disk) = SmallDisk::under(&mut host, "size=3m") else { return };
+    let disk = SmallDisk::under(&mut host, "size=3m").expect("root can mount a file system");
     let names = || {
         let mut names: Vec<_> = std::fs::read_dir(&disk.0).expect("read").flatten().map(|e| e.file_name()).collect();
         names.sort();
@@ -41,8 +43,9 @@ fn full_disk_leaves_neither_a_backup_nor_a_home() {
 
 #[test]
 fn full_target_and_full_scratch_are_refused_by_code() {
+    needs_root();
     let mut host = new_host();
-    let Some(disk) = SmallDisk::at(beside(&host, "media"), "size=256k") else { return };
+    let disk = SmallDisk::at(beside(&host, "media"), "size=256k").expect("root can mount a file system");
     host.up();
     host.agent("a");
     host.say("a", "hello");
@@ -117,13 +120,14 @@ fn killed_restore_loses_nothing_and_is_repeated() {
 
 #[test]
 fn mounted_home_is_restored_within_itself() {
+    needs_root();
     let mut host = new_host();
     host.up();
     host.agent("a");
     assert!(host.say("a", "my name is Ada").contains("Ada"));
     let file = back_up(&host, "b.backup");
     host.down();
-    let Some(disk) = SmallDisk::at(beside(&host, "mounted"), "size=64m") else { return };
+    let disk = SmallDisk::at(beside(&host, "mounted"), "size=64m").expect("root can mount a file system");
     set_mode(&disk.0, 0o700);
     let all = host.home.join(".");
     let copied = std::process::Command::new("cp").arg("-a").args([&all, &disk.0]).status();
