@@ -21,6 +21,13 @@ def connect(family, address):
     with socket.socket(family) as one: one.connect(address)
 def write(path):
     with open(path, "w") as file: file.write("x")
+def bound(path, family=socket.AF_UNIX):
+    one = socket.socket(family)
+    one.bind(path); one.listen(); return one
+def serve(one):
+    with socket.socket(one.family) as other: other.connect(one.getsockname()); one.accept()
+def missing(is_missing):
+    if is_missing: raise OSError(2, "missing")
 def run(act):
     try: eval(act); return "done"
     except OSError as error: return error.strerror
@@ -31,6 +38,66 @@ result["directory"] = os.getcwd()
 result["descriptors"] = [n for n in range(64) if run(f"os.fstat({n})") == "done"]
 print(json.dumps(result), flush=True)
 "#;
+
+/// What a browser's jail is asked for, by name. The acts run in the order of their names.
+const OF_A_BROWSER: &[(&str, &str)] = &[
+    ("shared memory", "write('/dev/shm/x')"),
+    ("processors", "open('/proc/cpuinfo').read()[0]"),
+    ("policy of Chromium", "json.load(open('/etc/opt/chrome/policies/managed/ironclaw.json'))"),
+    ("policy of Firefox", "json.load(open('/etc/firefox/policies/policies.json'))"),
+    ("few names of proc", "missing(sorted(os.listdir('/proc')) != ['cpuinfo', 'self'])"),
+    ("few names of a process", "missing(set(os.listdir('/proc/self')) - {'exe'} != {'fd', 'task'})"),
+    ("no descriptor", "missing(os.listdir('/proc/self/fd'))"),
+    (
+        "one program",
+        "missing(os.path.lexists('/proc/self/exe') and os.readlink('/proc/self/exe') != '/usr/lib/chromium/chromium')",
+    ),
+    ("empty shared memory", "missing(os.listdir('/dev/shm'))"),
+    (
+        "more shared memory",
+        "(lambda n: os.remove('/dev/shm/y') or missing(n != 257 << 20))(open('/dev/shm/y', 'wb', 0).write(bytes(257 << 20)))",
+    ),
+    (
+        "program in shared memory",
+        "(write('/dev/shm/p'), os.chmod('/dev/shm/p', 0o700), subprocess.run(['/dev/shm/p']))",
+    ),
+    ("other processors", "write('/proc/cpuinfo')"),
+    ("other program", "os.symlink('/usr/bin/python3', '/proc/self/exe')"),
+    ("other name of a process", "os.mkdir('/proc/self/task/2')"),
+    ("other policy", "write('/etc/chromium/policies/managed/ironclaw.json')"),
+    ("second policy", "write('/etc/chromium/policies/managed/other.json')"),
+    ("own environment", "open('/proc/self/environ')"),
+    ("own memory", "open('/proc/self/mem')"),
+    ("own addresses", "open('/proc/self/maps')"),
+    ("own mounts", "open('/proc/self/mountinfo')"),
+    ("own descriptor", "open('/proc/self/fd/0')"),
+    ("root of a process", "os.listdir('/proc/self/root')"),
+    ("process 1", "open('/proc/1/environ')"),
+    ("other process", "open(f'/proc/{os.getpid()}/mem')"),
+    ("memory of a process", "missing(__import__('ctypes').CDLL(None).process_vm_readv(os.getpid(), 0, 0, 0, 0, 0))"),
+    ("version of the kernel", "open('/proc/version')"),
+    ("settings of the kernel", "os.listdir('/proc/sys')"),
+    ("file system of processes", "missing(__import__('ctypes').CDLL(None).mount(b'proc', b'/tmp', b'proc', 0, 0))"),
+    ("other devices", "open('/dev/tty')"),
+    ("kernel", "os.listdir('/sys')"),
+    ("bound socket", "bound('/tmp/a')"),
+    ("server on a socket", "serve(bound('/tmp/b'))"),
+    ("server on a name", "serve(bound(chr(0) + 'c'))"),
+    ("server on a port", "serve(bound(('127.0.0.1', 9000), socket.AF_INET))"),
+    ("socket of TCP", "socket.socket(socket.AF_INET)"),
+    ("socket of UDP", "socket.socket(socket.AF_INET, socket.SOCK_DGRAM)"),
+    ("socket of the kernel", "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)"),
+    ("socket in its state", "bound('/state/home/s')"),
+    ("socket in a granted directory", "bound('/shared/s')"),
+    ("pair of packets", "socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)"),
+    (
+        "packets to another socket",
+        "socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)[0].connect(bound('/tmp/d').getsockname())",
+    ),
+    ("pair of datagrams", "socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)"),
+    ("socket of datagrams", "socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)"),
+    ("file without a name", "os.memfd_create('x')"),
+];
 
 /// Starts a child, prints a line, and then ignores the end of its input.
 const STAY: &str = "$| = 1; fork || sleep 600; print qq(ready\\n); sleep 600";
@@ -114,29 +181,15 @@ async fn attempts(jails: &McpJails, home: &Path) -> Value {
     json!({ "tried": serde_json::from_str::<Value>(&line).unwrap_or_default(), "errors": errors, "other": there })
 }
 
-/// Tries what a browser sees, in two jails one after the other.
+/// Tries what a browser may, in a jail without a listener and then in one with a listener.
 async fn browser(jails: &McpJails, home: &Path) -> Value {
-    let acts = json!({
-        "shared memory": "write('/dev/shm/x')",
-        "processors": "open('/proc/cpuinfo').read()[0]",
-        "policy of Chromium": "json.load(open('/etc/opt/chrome/policies/managed/ironclaw.json'))",
-        "policy of Firefox": "json.load(open('/etc/firefox/policies/policies.json'))",
-        "only the processors": "os.listdir('/proc') == ['cpuinfo'] or os.stat('/none')",
-        // They run in the order of their names.
-        "empty shared memory": "os.listdir('/dev/shm') == [] or os.stat('/none')",
-        "more shared memory": "(lambda n: os.remove('/dev/shm/y') or n == 257 << 20 or os.stat('/none'))(open('/dev/shm/y', 'wb', 0).write(bytes(257 << 20)))",
-        "program in shared memory": "(write('/dev/shm/p'), os.chmod('/dev/shm/p', 0o700), subprocess.run(['/dev/shm/p']))",
-        "other processors": "write('/proc/cpuinfo')",
-        "other policy": "write('/etc/chromium/policies/managed/ironclaw.json')",
-        "second policy": "write('/etc/chromium/policies/managed/other.json')",
-        "own environment": "open('/proc/self/environ')",
-        "version of the kernel": "open('/proc/version')",
-        "other devices": "open('/dev/tty')",
-        "kernel": "os.listdir('/sys')",
-    });
+    let acts: serde_json::Map<_, _> = OF_A_BROWSER.iter().map(|(name, act)| ((*name).to_owned(), json!(act))).collect();
+    let acts = Value::Object(acts);
     let mut tried = Vec::new();
-    for name in ["one", "two"] {
-        let wanted = Process { browser: true, ..server(home, name, &["python3", "-c", TRY]) };
+    for (name, listener) in [("one", None), ("two", Some(8129))] {
+        let mounts = vec![Mount { target: "/shared".to_owned(), ..granted(home, name, false) }];
+        let program = server(home, name, &["python3", "-c", TRY]);
+        let wanted = Process { browser: true, listener, mounts, ..program };
         let mut running = jails.launch(&wanted).await.expect("the server runs");
         running.write.write_all(format!("{acts}\n").as_bytes()).await.expect("it reads");
         let mut line = String::new();

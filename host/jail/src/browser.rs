@@ -1,11 +1,11 @@
-//! The files that a browser expects in its jail: shared memory, the description of the processors, and a policy of the host.
+//! The files that a browser expects in its jail: shared memory, a few names of `/proc`, and settings of the host.
 //!
-//! No other jail has them. The policy switches off the encryption of server names (ECH), so that the host reads the name in each tunnel.
-//! See `crate::native::browser_mounts`, which makes them.
+//! No other jail has them, and no jail has a procfs. The policy switches off the encryption of server names (ECH), so that the host reads
+//! the name in each tunnel. See `crate::native::browser_mounts`, which makes them.
 
 use crate::Limits;
 
-/// The directory in the root that has the description of the processors alone.
+/// The directory in the root with the names of procfs that Chromium needs.
 pub(crate) const PROC: &str = "proc";
 /// The description of the processors: a copy of the beginning of that of the machine.
 pub(crate) const CPUINFO: &str = "proc/cpuinfo";
@@ -16,18 +16,25 @@ pub(crate) const SHARED_MEMORY: &str = "dev/shm";
 /// Room in shared memory: bytes and inodes. Its pages count as memory of the jail.
 pub const SHARED_MEMORY_ROOM: (u64, u64) = (256 << 20, 4096);
 
-/// The directories of the policies, in the order in which they are made.
-pub(crate) const DIRECTORIES: [&str; 7] = [
+/// The directories of these files, in the order in which they are made. Chromium opens `self/fd`, where each process sees no
+/// descriptor, and counts its threads by the directories in `self/task`.
+pub(crate) const DIRECTORIES: [&str; 12] = [
     "etc/chromium",
     "etc/chromium/policies",
     "etc/chromium/policies/managed",
+    "etc/chromium.d",
     "etc/firefox",
     "etc/firefox/policies",
     "etc/opt",
     "proc",
+    "proc/self",
+    "proc/self/fd",
+    "proc/self/task",
+    "proc/self/task/1",
 ];
-/// The policies, each with its file.
-pub(crate) const POLICIES: [(&str, &str); 2] = [
+/// The policies and settings, each with its file.
+pub(crate) const FILES: [(&str, &str); 3] = [
+    (STARTER_SETTINGS, STARTER),
     (
         "etc/chromium/policies/managed/ironclaw.json",
         "{\"EncryptedClientHelloEnabled\": false, \"BuiltInDnsClientEnabled\": false, \"DnsOverHttpsMode\": \"off\"}\n",
@@ -39,6 +46,20 @@ pub(crate) const POLICIES: [(&str, &str); 2] = [
 ];
 /// Links to the directory of policies, for builds of Chromium with another name.
 pub(crate) const LINKS: [(&str, &str); 1] = [("etc/opt/chrome", "../chromium")];
+/// The program of Chromium in the root, and the link by which it finds itself and starts its processes.
+pub(crate) const CHROMIUM: (&str, &str) = ("usr/lib/chromium/chromium", "proc/self/exe");
+
+/// What Debian's starter `/usr/bin/chromium` reads before it starts the program.
+const STARTER_SETTINGS: &str = "etc/chromium.d/ironclaw";
+/// The jail is the sandbox: it forbids the namespaces of Chromium's own. The handler of crashes would start its parent again, because it
+/// finds itself by the link too. The one socket that Chromium binds has its file in the directory for temporary files.
+const STARTER: &str = "\
+export TMPDIR=/tmp
+export CHROMIUM_FLAGS=\"--no-sandbox --disable-crashpad-for-testing\"
+if [ -n \"$https_proxy\" ]; then
+    export CHROMIUM_FLAGS=\"$CHROMIUM_FLAGS --proxy-server=$https_proxy --proxy-bypass-list=<-loopback>\"
+fi
+";
 
 impl Limits {
     /// Returns limits for a browser, which has many processes and threads.
@@ -82,8 +103,8 @@ mod tests {
 
     #[test]
     fn policies_are_json_that_switches_ech_off() {
-        let read = |at: usize| serde_json::from_str::<serde_json::Value>(POLICIES[at].1).expect("JSON");
-        assert_eq!(read(0)["EncryptedClientHelloEnabled"], false);
-        assert_eq!(read(1)["policies"]["DisableEncryptedClientHello"], true);
+        let read = |at: usize| serde_json::from_str::<serde_json::Value>(FILES[at].1).expect("JSON");
+        assert_eq!(read(1)["EncryptedClientHelloEnabled"], false);
+        assert_eq!(read(2)["policies"]["DisableEncryptedClientHello"], true);
     }
 }

@@ -9,8 +9,8 @@ mod lists;
 use libc::c_long;
 use lists::When::{Always, Both, EitherWithout, Is, IsNot, Socket, Without};
 use lists::{
-    CLIENT_NETWORK, COMMANDS, COMMANDS_LEGACY, INIT, LEGACY, LISTENER, MISSING, PROGRAM, Rule, SOCKET_TYPE_MASK,
-    SYSTEM, SYSTEM_LEGACY, When,
+    BROWSER, BROWSER_LISTENER, CLIENT_NETWORK, COMMANDS, COMMANDS_LEGACY, INIT, LEGACY, LISTENER, MISSING, PROGRAM,
+    Rule, SOCKET_TYPE_MASK, SYSTEM, SYSTEM_LEGACY, When,
 };
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Length, SeccompCmpOp as Compare, SeccompCondition, SeccompFilter,
@@ -86,6 +86,19 @@ pub(crate) fn with_listener() -> io::Result<[Program; 2]> {
     let mut allowed = allowed(true)?;
     // These rules replace the narrower ones.
     allowed.extend(collect(LISTENER.iter())?);
+    Ok([compile(allowed, SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow)?, missing])
+}
+
+/// Returns the filters of a jail with a browser, which has the machine's programs, and a listener of the host or none.
+pub(crate) fn browser(has_listener: bool) -> io::Result<[Program; 2]> {
+    let [_, missing] = base(true)?;
+    let mut allowed = allowed(true)?;
+    // Later rules replace earlier ones.
+    if has_listener {
+        allowed.extend(collect(LISTENER.iter())?);
+        allowed.extend(collect(BROWSER_LISTENER.iter())?);
+    }
+    allowed.extend(collect(BROWSER.iter())?);
     Ok([compile(allowed, SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow)?, missing])
 }
 
@@ -187,7 +200,7 @@ mod tests {
             libc::SYS_memfd_create, libc::SYS_symlinkat, libc::SYS_linkat, libc::SYS_reboot, libc::SYS_swapon,
             libc::SYS_sethostname, libc::SYS_quotactl, libc::SYS_syslog, libc::SYS_openat2, libc::SYS_fchownat,
         ];
-        for rules in [PROGRAM, LEGACY, SYSTEM, SYSTEM_LEGACY, CLIENT_NETWORK, LISTENER, INIT] {
+        for rules in [PROGRAM, LEGACY, SYSTEM, SYSTEM_LEGACY, CLIENT_NETWORK, LISTENER, BROWSER_LISTENER, INIT] {
             let allowed = rules.iter().flat_map(|rule| rule.calls);
             let out: Vec<_> = allowed.filter(|call| never.contains(call)).collect();
             assert!(out.is_empty(), "allowed: {out:?}");
@@ -197,8 +210,13 @@ mod tests {
         let allowed = commands().flat_map(|rule| rule.calls);
         let out: Vec<_> = allowed.filter(|call| never.contains(call) && !needed.contains(call)).collect();
         assert!(out.is_empty(), "allowed to the machine's programs: {out:?}");
+        // A browser binds a socket and listens. Without the calls that accept, no process is a server.
+        let needed = [libc::SYS_bind, libc::SYS_listen];
+        let allowed = BROWSER.iter().flat_map(|rule| rule.calls);
+        let out: Vec<_> = allowed.filter(|call| never.contains(call) && !needed.contains(call)).collect();
+        assert!(out.is_empty(), "allowed to a browser: {out:?}");
         for whether in [false, true] {
-            base(whether).and(client(whether)).expect("the filters compile");
+            base(whether).and(client(whether)).and(browser(whether)).expect("the filters compile");
         }
         with_listener().expect("the filters compile");
     }

@@ -4,7 +4,7 @@
 //! [`crate::native`], which enters the domain before it executes the program.
 
 use super::browser::{PROC, SHARED_MEMORY};
-use super::client::{Client, Kind};
+use super::client::{Client, Kind, Streams};
 use super::system::DEVICES;
 use super::{Mount, Role, Spec};
 use crate::sys;
@@ -40,7 +40,8 @@ pub(crate) fn restrict(root: &OwnedFd, spec: &Spec, no_new_privs: bool) -> io::R
         .map_err(io::Error::other)?;
     for mount in &spec.mounts {
         let directory = openat(root, below(&mount.target), DIRECTORY, Mode::empty())?;
-        rules = rules.add_rule(PathBeneath::new(directory, rights(mount))).map_err(io::Error::other)?;
+        let rights = if makes_sockets(spec, mount) { rights(mount) | AccessFs::MakeSock } else { rights(mount) };
+        rules = rules.add_rule(PathBeneath::new(directory, rights)).map_err(io::Error::other)?;
     }
     rules = match &spec.role {
         Role::Client(client) => with_client(rules, root, client)?,
@@ -87,7 +88,7 @@ fn with_system(mut rules: RulesetCreated, root: &OwnedFd) -> io::Result<RulesetC
     Ok(rules)
 }
 
-/// Adds the shared memory and the description of the processors.
+/// Adds the shared memory and the names of `/proc`.
 fn with_browser(mut rules: RulesetCreated, root: &OwnedFd) -> io::Result<RulesetCreated> {
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     for (name, rights) in [(PROC, read), (SHARED_MEMORY, read | write())] {
@@ -118,13 +119,22 @@ fn with_client(mut rules: RulesetCreated, root: &OwnedFd, client: &Client) -> io
     Ok(rules)
 }
 
+/// Returns whether a mount is the state of a server with a browser, whose driver binds a socket beside its temporary files. The filter
+/// permits no other jail to bind one.
+fn makes_sockets(spec: &Spec, mount: &Mount) -> bool {
+    let Role::Client(Client { browser: true, streams: Streams::Both { errors }, .. }) = &spec.role else {
+        return false;
+    };
+    !mount.granted && errors.strip_prefix(&mount.target).is_some_and(|rest| rest.starts_with('/'))
+}
+
 /// Returns the rights on a mount of the jail. The host's own sockets can be connected to even on a read-only mount.
 fn rights(mount: &Mount) -> BitFlags<AccessFs> {
     let mut rights = AccessFs::ReadFile | AccessFs::ReadDir;
     if !mount.granted {
         rights |= AccessFs::ResolveUnix;
     }
-    if mount.read_only { rights } else { rights | write() }
+    if mount.read_only { rights } else { rights | write() & !AccessFs::MakeSock }
 }
 
 fn write() -> BitFlags<AccessFs> {

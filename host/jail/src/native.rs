@@ -89,12 +89,17 @@ pub(crate) struct Filters {
     /// For a jail that has the host's programs.
     with_system: [Program; 2],
     with_listener: [Program; 2],
+    /// Without a listener, and with one.
+    browser: [[Program; 2]; 2],
     init: Program,
 }
 
 impl Filters {
     /// Returns the filters for the program of a jail.
     fn for_spec(&self, spec: &Spec) -> &[Program; 2] {
+        if spec.has_browser() {
+            return &self.browser[usize::from(spec.listener.is_some())];
+        }
         if spec.listener.is_some() {
             return &self.with_listener;
         }
@@ -110,11 +115,13 @@ impl Filters {
     /// Compiles them for this machine.
     pub(crate) fn compile() -> io::Result<Self> {
         let client = [filter::client(false)?, filter::client(true)?];
+        let browser = [filter::browser(false)?, filter::browser(true)?];
         Ok(Self {
             program: filter::base(false)?,
             client,
             with_system: filter::base(true)?,
             with_listener: filter::with_listener()?,
+            browser,
             init: filter::init()?,
         })
     }

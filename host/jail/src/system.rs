@@ -23,7 +23,7 @@ pub fn is_reserved(name: &str) -> bool {
 
 /// The names of the mounts that the host makes for a session.
 pub(super) const OWN: [&str; 6] = ["certificates", "in", "out", "run", "skills", "workspace"];
-/// Names whose content programs trust as the kernel's; no jail has them.
+/// Names whose content programs trust as the kernel's; no granted directory has them.
 const KERNEL: [&str; 2] = ["proc", "sys"];
 /// Names of links into `/usr`, as far as the host has them.
 pub const LINKS: [&str; 6] = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"];

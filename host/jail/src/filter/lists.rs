@@ -360,6 +360,28 @@ pub(super) const LISTENER: &[Rule] = &[
     Rule { calls: &[libc::SYS_recvmmsg], when: Always },
 ];
 
+/// Further calls of a browser. Pairs of packets reach no other socket either, because the kernel ignores an address of theirs. It binds the
+/// socket by which a second start would find it. No connection to it is ever accepted, so no process of the jail is a server.
+#[rustfmt::skip]
+pub(super) const BROWSER: &[Rule] = &[
+    Rule {
+        calls: &[libc::SYS_socketpair],
+        when: Socket(&[libc::AF_UNIX as u32], &[libc::SOCK_STREAM as u32, libc::SOCK_SEQPACKET as u32], &[0]),
+    },
+    Rule { calls: &[libc::SYS_bind, libc::SYS_listen], when: Always },
+];
+
+/// The sockets of a browser in a jail with a listener: those of [`LISTENER`] and unix streams.
+#[rustfmt::skip]
+pub(super) const BROWSER_LISTENER: &[Rule] = &[Rule {
+    calls: &[libc::SYS_socket],
+    when: Socket(
+        &[libc::AF_INET as u32, libc::AF_UNIX as u32],
+        &[libc::SOCK_STREAM as u32],
+        &[0, libc::IPPROTO_TCP as u32],
+    ),
+}];
+
 /// Calls of process 1: it reaps, reports and ends.
 #[rustfmt::skip]
 pub(super) const INIT: &[Rule] = &[Rule {

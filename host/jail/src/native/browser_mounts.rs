@@ -5,10 +5,11 @@
 use super::guards;
 use super::system_mounts::write;
 use crate::Walls;
-use crate::browser::{CPUINFO, DIRECTORIES, LINKS, POLICIES, PROC, SHARED_MEMORY, SHARED_MEMORY_ROOM, cpuinfo};
+use crate::browser::{CHROMIUM, CPUINFO, DIRECTORIES, FILES, LINKS, PROC, SHARED_MEMORY, SHARED_MEMORY_ROOM, cpuinfo};
 use crate::launcher::wire::{Failure, Part, step};
+use nix::fcntl::AtFlags;
 use nix::mount::mount;
-use nix::sys::stat::{Mode, mkdirat};
+use nix::sys::stat::{Mode, fstatat, mkdirat};
 use nix::unistd::symlinkat;
 use std::os::fd::OwnedFd;
 
@@ -29,12 +30,16 @@ impl BrowserMounts {
         for directory in DIRECTORIES.into_iter().chain([SHARED_MEMORY]) {
             step(Part::System, format!("make /{directory}"), mkdirat(root, directory, mode))?;
         }
-        let policies = POLICIES.into_iter().chain([(CPUINFO, self.cpuinfo.as_str())]);
-        for (name, content) in policies {
+        for (name, content) in FILES.into_iter().chain([(CPUINFO, self.cpuinfo.as_str())]) {
             step(Part::System, format!("write /{name}"), write(root, name, content))?;
         }
         for (name, target) in LINKS {
             step(Part::System, format!("link /{name}"), symlinkat(target, root, name))?;
+        }
+        let (program, link) = CHROMIUM;
+        if fstatat(root, program, AtFlags::AT_SYMLINK_NOFOLLOW).is_ok() {
+            let target = format!("/{program}");
+            step(Part::System, format!("link /{link}"), symlinkat(target.as_str(), root, link))?;
         }
         let options =
             format!("mode=0700,uid=1000,gid=1000,size={},nr_inodes={}", SHARED_MEMORY_ROOM.0, SHARED_MEMORY_ROOM.1);
