@@ -42,6 +42,7 @@ fn page_names_the_jail_of_a_browser_and_what_lacks_one() {
         ),
         ("packages", Some("a"), json!({ "apt": ["chromium"], "npm": [] }), true, false),
         ("packages", Some("a"), json!({ "apt": [], "npm": ["puppeteer"] }), false, true),
+        ("packages", Some("a"), json!({ "apt": ["chromium-headless-shell"], "npm": [playwright] }), false, true),
     ] {
         let payload = payload.to_string();
         let words = ["--json", "change", "submit", "--kind", kind, "--payload", &payload, "--reason", "it is time"];
@@ -51,6 +52,9 @@ fn page_names_the_jail_of_a_browser_and_what_lacks_one() {
         let page = host.ctl(&["change", "show", &id]).ok().stdout;
         let found = (page.contains("EncryptedClientHelloEnabled=false"), page.contains("NO BROWSER"));
         assert_eq!(found, (is_browser, lacks), "{payload}: {page}");
+        let shell = payload.contains("headless-shell");
+        let found = (page.contains("WITHOUT A SANDBOX"), page.contains("REFUSED BROWSER"));
+        assert_eq!(found, (is_browser, shell), "{payload}: {page}");
         host.ctl(&["reject", &id]).ok();
     }
 }
@@ -65,8 +69,8 @@ fn published_browser_takes_a_page_of_a_granted_host() {
     let reached = format!("localhost:{}", site.port);
     let packages =
         ["--npm", "@playwright/mcp@0.0.83", "--apt", "chromium", "--host", &reached, "--upload-bytes", "1048576"];
-    let command = ["--", "playwright-mcp", "--headless", "--no-sandbox", "--isolated", "--ignore-https-errors"];
-    let browser = ["--executable-path", "/usr/lib/chromium/chromium", "--proxy-server", "http://127.0.0.1:8129"];
+    let command = ["--", "playwright-mcp", "--headless", "--isolated", "--ignore-https-errors"];
+    let browser = ["--executable-path", "/usr/bin/chromium"];
     ready(&host, "browser", &[&packages[..], &command, &browser].concat(), None);
     let arguments = json!({ "url": format!("https://{reached}/page") });
     let (said, answer) = call(&host, "t1", &format!("/allow send -- use browser__browser_navigate {arguments}"));
@@ -77,5 +81,5 @@ fn published_browser_takes_a_page_of_a_granted_host() {
     assert!(!hellos.is_empty() && hellos.iter().all(|hello| !hello.contains(&ECH)), "{hellos:x?}");
     let arguments = json!({ "url": "https://other.example/" });
     let (_, answer) = call(&host, "t3", &format!("/allow send -- use browser__browser_navigate {arguments}"));
-    assert!(answer.contains("egress_new_host"), "{answer}");
+    assert!(answer.contains("egress_new_host") && answer.contains("other.example"), "{answer}");
 }

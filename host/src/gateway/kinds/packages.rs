@@ -117,12 +117,18 @@ pub(super) fn put_browser(page: &mut Effects<'_>, packages: &Packages, place: &s
     if browser::has(packages) {
         let room = SHARED_MEMORY_ROOM.0 >> 20;
         page.add(format!(
-            "A BROWSER is among them: {place} has shared memory of up to {room} MiB, a copy of the description of the processors, and a managed policy \
-             with which the browser names each server in clear (EncryptedClientHelloEnabled=false)."
+            "A BROWSER is among them: {place} has shared memory of up to {room} MiB, a copy of the description of the processors, the few names of /proc \
+             that Chromium needs, and a managed policy with which the browser names each server in clear (EncryptedClientHelloEnabled=false)."
         ));
+        page.warn("Chromium ends in a jail before its first page. See A browser in mcp.md.".to_owned());
         page.warn(
-            "Chromium does not start in a jail yet: it needs the link /proc/self/exe, which no jail has. See A browser in mcp.md.".to_owned(),
+            "The browser runs WITHOUT A SANDBOX of its own: a web page that takes it over has everything that this jail has.".to_owned(),
         );
+    }
+    if let Some(name) = browser::unread(packages) {
+        page.warn(format!(
+            "REFUSED BROWSER: {name} reads no policy and hides the names of servers, so this host refuses each of its connections. Install chromium."
+        ));
     }
     let lacking = browser::without(packages);
     if !lacking.is_empty() {

@@ -5,7 +5,9 @@
 use ironclaw_contract::seam::change::Packages;
 
 /// The packages of apt with a browser.
-const BROWSERS: [&str; 4] = ["chromium", "chromium-headless-shell", "firefox-esr", "firefox"];
+const BROWSERS: [&str; 3] = ["chromium", "firefox-esr", "firefox"];
+/// The package of apt with a browser that reads no policy, so the gateway refuses each of its connections.
+const WITHOUT_POLICY: &str = "chromium-headless-shell";
 /// The packages of npm and PyPI that start a browser. Their own download of one is a build step, which never runs.
 const DRIVERS: [&str; 9] = [
     "@playwright/mcp",
@@ -22,6 +24,11 @@ const DRIVERS: [&str; 9] = [
 /// Returns whether packages have a browser.
 pub fn has(packages: &Packages) -> bool {
     packages.apt.iter().any(|name| BROWSERS.contains(&bare(name)))
+}
+
+/// Returns the browser among the packages that names no server in clear, if there is one.
+pub fn unread(packages: &Packages) -> Option<&'static str> {
+    packages.apt.iter().any(|name| bare(name) == WITHOUT_POLICY).then_some(WITHOUT_POLICY)
 }
 
 /// Returns the packages that start a browser, if none of the packages has one.
@@ -52,9 +59,11 @@ mod tests {
             (&[], &["@playwright/mcp@0.0.41"], &[], false, &["@playwright/mcp"]),
             (&["jq"], &["puppeteer"], &["playwright==1.58"], false, &["puppeteer", "playwright"]),
             (&["chromium-driver"], &["cowsay"], &[], false, &[]),
+            (&["chromium-headless-shell"], &["puppeteer"], &[], false, &["puppeteer"]),
         ] {
             let packages = packages(apt, npm, pypi);
             assert_eq!((has(&packages), &without(&packages)[..]), (is_there, lacking), "{packages:?}");
+            assert_eq!(unread(&packages).is_some(), apt.iter().any(|name| name.ends_with("shell")), "{packages:?}");
         }
     }
 }
