@@ -210,7 +210,7 @@ fn run_sends_a_file_that_it_wrote_and_no_other_one() {
     assert_eq!(job.refused(&["--send-file-to", "me", "--from", "/notes"]), "schedule_flow", "it has no such tool");
     host.change("a", "enabled_tools", &json!({ "add": ["send_file"] }));
     let tool = json!([{ "to": "me", "from": [{ "directory": "/notes" }], "tool": "http_fetch" }]);
-    let refused = host.submit("a", "schedule", &json!({ "prompt": "hello", "every": "1w", "flows": tool }));
+    let refused = host.submit("a", "schedule", json!({ "prompt": "hello", "every": "1w", "flows": tool }));
     assert_eq!(refused.error()["code"], "schedule_flow");
     assert_eq!(job.refused(&["--send-file-to", "me", "--from", "/notes"]), "schedule_flow", "it may write no file");
     let file = ["--every", "1w", "--send-file-to", "me", "--from", "/notes", "--may", "write_file"];
