@@ -17,7 +17,7 @@ pub(crate) const SHARED_MEMORY: &str = "dev/shm";
 pub const SHARED_MEMORY_ROOM: (u64, u64) = (256 << 20, 4096);
 
 /// The directories of these files, in the order in which they are made. Chromium opens `self/fd`, where each process sees no
-/// descriptor, and counts its threads by the directories in `self/task`.
+/// descriptor, and its process for graphics counts its threads by the directories in `self/task`.
 pub(crate) const DIRECTORIES: [&str; 12] = [
     "etc/chromium",
     "etc/chromium/policies",
@@ -51,11 +51,12 @@ pub(crate) const CHROMIUM: (&str, &str) = ("usr/lib/chromium/chromium", "proc/se
 
 /// What Debian's starter `/usr/bin/chromium` reads before it starts the program.
 const STARTER_SETTINGS: &str = "etc/chromium.d/ironclaw";
-/// The jail is the sandbox: it forbids the namespaces of Chromium's own. The handler of crashes would start its parent again, because it
-/// finds itself by the link too. The one socket that Chromium binds has its file in the directory for temporary files.
+/// The jail is the sandbox: it forbids the namespaces of Chromium's own. It also forbids to set capabilities, with which the zygote begins
+/// each of its copies, so Chromium starts each process anew. The handler of crashes would start its parent again, because it finds itself
+/// by the link too. The one socket that Chromium binds has its file in the directory for temporary files.
 const STARTER: &str = "\
 export TMPDIR=/tmp
-export CHROMIUM_FLAGS=\"--no-sandbox --disable-crashpad-for-testing\"
+export CHROMIUM_FLAGS=\"--no-sandbox --no-zygote --disable-crashpad-for-testing\"
 if [ -n \"$https_proxy\" ]; then
     export CHROMIUM_FLAGS=\"$CHROMIUM_FLAGS --proxy-server=$https_proxy --proxy-bypass-list=<-loopback>\"
 fi

@@ -361,14 +361,18 @@ pub(super) const LISTENER: &[Rule] = &[
 ];
 
 /// Further calls of a browser. Pairs of packets reach no other socket either, because the kernel ignores an address of theirs. It binds the
-/// socket by which a second start would find it. No connection to it is ever accepted, so no process of the jail is a server.
+/// socket by which a second start would find it, and its driver connects to a socket of its own. Only processes of the jail reach them:
+/// the network namespace is theirs alone, and Landlock permits socket files only in the jail's own directories.
 #[rustfmt::skip]
 pub(super) const BROWSER: &[Rule] = &[
     Rule {
         calls: &[libc::SYS_socketpair],
         when: Socket(&[libc::AF_UNIX as u32], &[libc::SOCK_STREAM as u32, libc::SOCK_SEQPACKET as u32], &[0]),
     },
-    Rule { calls: &[libc::SYS_bind, libc::SYS_listen], when: Always },
+    Rule {
+        calls: &[libc::SYS_bind, libc::SYS_listen, libc::SYS_accept, libc::SYS_accept4],
+        when: Always,
+    },
 ];
 
 /// The sockets of a browser in a jail with a listener: those of [`LISTENER`] and unix streams.

@@ -120,7 +120,6 @@ pub(super) fn put_browser(page: &mut Effects<'_>, packages: &Packages, place: &s
             "A BROWSER is among them: {place} has shared memory of up to {room} MiB, a copy of the description of the processors, the few names of /proc \
              that Chromium needs, and a managed policy with which the browser names each server in clear (EncryptedClientHelloEnabled=false)."
         ));
-        page.warn("Chromium ends in a jail before its first page. See A browser in mcp.md.".to_owned());
         page.warn(
             "The browser runs WITHOUT A SANDBOX of its own: a web page that takes it over has everything that this jail has.".to_owned(),
         );
