@@ -197,6 +197,9 @@ fn published() -> [Published; 9] {
             add: &[
                 "--pypi",
                 "mcp-server-sqlite==2025.4.25",
+                // It needs a version of the library before 2, and does not say so.
+                "--pypi",
+                "mcp==1.30.0",
                 "--",
                 "mcp-server-sqlite",
                 "--db-path",

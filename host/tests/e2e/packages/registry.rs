@@ -141,7 +141,9 @@ impl Registry {
         let mut older = manifest.clone();
         older["version"] = json!("1.1.0");
         let versions = json!({ "1.1.0": older, "1.2.3": manifest });
-        let index = json!({ "name": name, "dist-tags": { "latest": "1.2.3" }, "versions": versions });
+        // Yarn takes no version that is younger than a day or has no time.
+        let time = json!({ "1.1.0": "2024-01-01T00:00:00.000Z", "1.2.3": "2024-02-01T00:00:00.000Z" });
+        let index = json!({ "name": name, "dist-tags": { "latest": "1.2.3" }, "versions": versions, "time": time });
         self.put(&format!("/npm/{name}"), index.to_string().into_bytes());
         self.put(&format!("/npm/{name}.tgz"), content);
     }
