@@ -53,9 +53,10 @@ pub(crate) const CHROMIUM: (&str, &str) = ("usr/lib/chromium/chromium", "proc/se
 const STARTER_SETTINGS: &str = "etc/chromium.d/ironclaw";
 /// The jail is the sandbox: it forbids the namespaces of Chromium's own. It also forbids to set capabilities, with which the zygote begins
 /// each of its copies, so Chromium starts each process anew. The handler of crashes would start its parent again, because it finds itself
-/// by the link too. The one socket that Chromium binds has its file in the directory for temporary files.
+/// by the link too. Drivers tell Chromium to share memory in files of its temporary directory, so this directory is the larger one. The
+/// socket that Chromium binds is there too.
 const STARTER: &str = "\
-export TMPDIR=/tmp
+export TMPDIR=/dev/shm
 export CHROMIUM_FLAGS=\"--no-sandbox --no-zygote --disable-crashpad-for-testing\"
 if [ -n \"$https_proxy\" ]; then
     export CHROMIUM_FLAGS=\"$CHROMIUM_FLAGS --proxy-server=$https_proxy --proxy-bypass-list=<-loopback>\"
