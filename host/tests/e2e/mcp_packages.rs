@@ -210,11 +210,20 @@ fn published() -> [Published; 9] {
             answer: "created",
         },
         Published {
-            name: "excel",
-            add: &["--pypi", "excel-mcp-server==0.1.8", "--", "excel-mcp-server", "stdio"],
-            tool: "create_workbook",
-            arguments: json!({ "filepath": "/state/papers.xlsx" }),
-            answer: "papers.xlsx",
+            name: "editor",
+            add: &[
+                "--pypi",
+                "mcp-text-editor==1.0.2",
+                "--pypi",
+                "mcp==1.30.0",
+                "--mount",
+                "DIRECTORY",
+                "--",
+                "mcp-text-editor",
+            ],
+            tool: "get_text_file_contents",
+            arguments: json!({ "files": [{ "file_path": "/papers/garden.txt", "ranges": [{ "start": 1 }] }] }),
+            answer: "Tulips need sun.",
         },
     ]
 }

@@ -58,8 +58,8 @@ fn tools(registry: u16, git: u16) -> Vec<Tool> {
             "http://registry.localhost:PORT/simple",
         ),
         tool(
-            format!("mkdir go && cd go && export {go} && go mod init example.org/x && go get example.org/fern && go mod download"),
-            "go/go.sum",
+            format!("mkdir gomod && cd gomod && export {go} && go mod init example.org/x && go get example.org/fern && go mod download"),
+            "gomod/go.sum",
             "example.org/fern v1.2.3",
         ),
         tool(
