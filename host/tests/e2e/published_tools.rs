@@ -193,7 +193,7 @@ fn published_tools_install_and_write_no_address_of_the_gateway() {
             Some("pnpm" | "y1" | "y4") => grant("npm", &["/npm/{package}"]),
             Some("uv" | "po") => grant("pip", &["/simple/{package}/", "/files/{file}"]),
             Some("gem") => grant("other", &["/versions", "/info/{gem}", "/gems/{file}"]),
-            Some("go") => grant("other", &["/go/example.org/fern/@v/{file}"]),
+            Some("gomod") => grant("other", &["/go/example.org/fern/@v/{file}"]),
             _ => grant("other", &["/crates/{crate}/{version}/download"]),
         }
         writes_no_address(&host, &command);
