@@ -4,7 +4,6 @@
 //! what a whole chain proves.
 
 use crate::canonical::Digest;
-use crate::operator::LedgerLine;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
@@ -106,6 +105,23 @@ impl Front {
         }
         self.push(&digits[begin..]);
     }
+}
+
+/// One exported entry of the ledger: one JSON object a line, with `data` as its canonical bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct LedgerLine {
+    /// Position, from 0, without gaps.
+    pub seq: u64,
+    /// `GENESIS BOOT CLAIM VERIFY RETRACT META`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The entry's data, parsed.
+    pub data: serde_json::Value,
+    /// SHA-256, 64 lower-case hex characters.
+    pub hash: String,
+    /// The canonical bytes of `data` that were hashed.
+    pub canonical: String,
 }
 
 /// The first place at which a chain is not whole, and the reason.

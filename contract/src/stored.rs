@@ -8,7 +8,6 @@ use crate::ids::{
     RequestId, ScheduleId, SessionId, TurnId,
 };
 use crate::ledger_entry;
-use crate::operator::*;
 use crate::seam::change::{
     Access, AgentRole, CatchUp, ChangeKind, Engage, GuardMode, Ignored, RunContext, Senders, Sharing, UnknownSenders,
     WrittenBy,
@@ -41,21 +40,23 @@ macro_rules! stored_as_text {
     };
 }
 
-macro_rules! values {
+/// Makes a value of JSON from the text of a type, and a value of SQL if the calling crate has the feature `queues`.
+#[macro_export]
+macro_rules! text_values {
     ($($type:ty),+ $(,)?) => {
         $(
-            impl From<$type> for serde_json::Value {
+            impl From<$type> for ::serde_json::Value {
                 fn from(value: $type) -> Self {
                     value.to_string().into()
                 }
             }
         )+
         #[cfg(feature = "queues")]
-        stored_as_text!($($type),+);
+        $crate::stored_as_text!($($type),+);
     };
 }
 
-values!(
+text_values!(
     AgentId,
     ApprovalId,
     BootId,
@@ -70,51 +71,59 @@ values!(
     PersonId,
     ScheduleId,
     SessionId,
-    TokenId,
     TurnId,
     Digest,
-    DenialCode,
-    LedgerEvent,
     ledger_entry::Kind,
     message::Kind,
     message::Status,
     ItemKind,
     Access,
     AgentRole,
-    ArgumentRule,
-    CallState,
-    Class,
-    JudgementStage,
-    StageAnswer,
-    ToolReach,
     CatchUp,
     ChangeKind,
-    ChangeStatus,
-    ChannelKind,
     Engage,
     GuardMode,
     Ignored,
-    OccurrenceState,
-    QuestionStatus,
-    RequestStatus,
-    Role,
     RunContext,
-    ScheduleState,
     Senders,
     Sharing,
-    SignatureRule,
-    TokenState,
     UnknownSenders,
     WrittenBy,
 );
+
+/// Makes the schema of each closed list from its words, with another name if there is one.
+#[cfg(feature = "schema")]
+#[macro_export]
+macro_rules! word_schemas {
+    ($($type:ty $(as $name:literal)?),+ $(,)?) => {
+        $(
+            impl ::utoipa::PartialSchema for $type {
+                fn schema() -> ::utoipa::openapi::RefOr<::utoipa::openapi::schema::Schema> {
+                    let words = <$type>::ALL.iter().map(|word| word.name());
+                    ::utoipa::openapi::schema::ObjectBuilder::new()
+                        .schema_type(::utoipa::openapi::schema::SchemaType::Type(::utoipa::openapi::schema::Type::String))
+                        .enum_values(Some(words))
+                        .into()
+                }
+            }
+
+            impl ::utoipa::ToSchema for $type {
+                $(fn name() -> ::std::borrow::Cow<'static, str> {
+                    $name.into()
+                })?
+            }
+        )+
+    };
+}
 
 /// Schemas of ids, digests and closed lists for the OpenAPI document.
 #[cfg(feature = "schema")]
 mod schemas {
     use super::*;
-    use std::borrow::Cow;
-    use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
-    use utoipa::openapi::{RefOr, schema::SchemaType};
+    use crate::seam::egress::Commands;
+    use crate::seam::seal::Label;
+    use utoipa::openapi::RefOr;
+    use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
     use utoipa::{PartialSchema, ToSchema};
 
     fn text(pattern: String) -> RefOr<Schema> {
@@ -140,42 +149,11 @@ mod schemas {
         PersonId, ScheduleId, SessionId, TurnId,
     );
 
-    macro_rules! lists {
-        ($($type:ty $(as $name:literal)?),+ $(,)?) => {
-            $(
-                impl PartialSchema for $type {
-                    fn schema() -> RefOr<Schema> {
-                        let words = <$type>::ALL.iter().map(|word| word.name());
-                        ObjectBuilder::new().schema_type(SchemaType::Type(Type::String)).enum_values(Some(words)).into()
-                    }
-                }
-
-                impl ToSchema for $type {
-                    $(fn name() -> Cow<'static, str> {
-                        $name.into()
-                    })?
-                }
-            )+
-        };
-    }
-
-    lists!(
-        Access, AgentRole, AllowanceStatus, ArgumentRule, CallState, Class as "CallClass", JudgementStage, StageAnswer, ToolReach, CatchUp, CeilingKind, ChangeKind, ChangeStatus, ChannelKind,
-        Commands, Decider, DestinationState, Engage, EntryType, FeatureState, FileKind, FileLoss, GuardMode, Ignored, ItemKind, Label,
-        FindingArea, FindingLevel, Supposition,
-        LedgerFault, McpListed, McpLoginState, McpServerState, McpTransport, McpUnfitReason, ModelKind, NoCopy, OccurrenceState,
-        QuestionStatus, Receipt, RequestStatus, RequesterKind, Role, RunContext, ScheduleState, SecretSource, Senders, SessionPhase, SignatureRule,
-        Sharing, SkillTrust, Speaker, StageOutcome, TokenState, UnknownSenders, ValueSource, WrittenBy,
+    word_schemas!(
+        Access, AgentRole, CatchUp, ChangeKind, Commands, Engage, GuardMode, Ignored, ItemKind, Label, RunContext, Senders,
+        Sharing, UnknownSenders, WrittenBy,
         message::Status as "MessageStatus",
     );
-
-    impl PartialSchema for TokenId {
-        fn schema() -> RefOr<Schema> {
-            text("^tok_[0-9a-f]{16}$".to_owned())
-        }
-    }
-
-    impl ToSchema for TokenId {}
 
     impl PartialSchema for Digest {
         fn schema() -> RefOr<Schema> {

@@ -68,13 +68,13 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::HeaderValue;
 use axum::response::Response;
-use ironclaw_contract::operator::{DenialCode, ZONE_HEADER};
+use ironclaw_operator::{DenialCode, ZONE_HEADER};
 use ironclaw_store::refusal::Refusal;
 use ironclaw_store::shutdown::Shutdown;
 use port::{Port, Socket};
 use std::path::PathBuf;
 
-ironclaw_contract::settings! {
+ironclaw_operator::settings! {
     /// `[api]`
     pub struct Config for api {
         /// The unix socket of the API.

@@ -29,7 +29,7 @@ mod suggestion;
 pub mod tokens;
 pub mod tools;
 
-pub use ironclaw_contract::operator::TokenId;
+pub use ironclaw_operator::TokenId;
 pub use ironclaw_store::tables::agents::{Agent, Mode, agent_by_id, agents, find_agent, mode_warning};
 pub use ironclaw_store::tables::people::{Giver, LOOPBACK};
 pub use people::{
@@ -40,8 +40,8 @@ pub use suggestion::Unknown;
 pub use tokens::{FreshToken, Token, TokenState, tokens};
 
 use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Access;
+use ironclaw_operator::DenialCode;
 use ironclaw_state::ReadTx;
 use ironclaw_store::refusal::{Denied, Refusal};
 use ironclaw_text::excerpt::{quoted, start};

@@ -36,6 +36,17 @@ fn every_import_is_allowed() {
 }
 
 #[test]
+fn each_member_of_the_workspace_has_its_rules() {
+    let manifest = read(&workspace().join("Cargo.toml"));
+    let (_, members) = manifest.split_once("members = [").expect("the members");
+    let (members, _) = members.split_once(']').expect("their end");
+    let members: BTreeSet<&str> = members.split('"').skip(1).step_by(2).collect();
+    assert_eq!(members, CRATES.iter().map(|owner| owner.directory).collect());
+    let names: BTreeSet<&str> = CRATES.iter().map(|owner| owner.own_name).collect();
+    assert_eq!(names, WORKSPACE_CRATES.iter().copied().collect());
+}
+
+#[test]
 fn host_has_at_most_twelve_rooms() {
     let rooms = rooms();
     assert!(rooms.len() <= ROOMS_MAX, "a further room needs a decision record: {rooms:?}");
@@ -249,7 +260,7 @@ fn crate_imports_only_what_the_table_allows() {
         (contract, "use std::env; fn f() { env::vars() }"),
         (host, "use ironclaw_sandbox::agent::Agent;"),
         (host, "use ironclaw_contract::seam::inbound::InboundReader;"),
-        (sandbox, "use ironclaw_contract::operator::NewAgent;"),
+        (sandbox, "use ironclaw_operator::NewAgent;"),
         (sandbox, "use ironclaw_contract::{ids, ledger_entry};"),
         (sandbox, "use ironclaw_contract::*;"),
         (sandbox, "use ironclaw_contract as c;"),
@@ -263,13 +274,14 @@ fn crate_imports_only_what_the_table_allows() {
         assert!(!other(owner, text).is_empty(), "{text}");
     }
     for (owner, text) in [
-        (host, "use ironclaw_contract::{operator::Run, seam::inbound::InboundWriter}; fn f() { std::env::var(\"X\") }"),
+        (host, "use ironclaw_contract::{ids::CallId, seam::inbound::InboundWriter}; fn f() { std::env::var(\"X\") }"),
+        (host, "use ironclaw_operator::Run;"),
         (
             sandbox,
             "use ironclaw_contract::{canonical, ids::CallId, seam::inbound::InboundReader}; use ironclaw_sandbox::launch;",
         ),
         (sandbox, "// InboundWriter is the host's, operator too\nfn f() { std::env::args() }"),
-        (ironctl, "use ironclaw_contract::operator::{self, Run};"),
+        (ironctl, "use ironclaw_operator::{self as operator, Run};"),
     ] {
         assert_eq!(other(owner, text), "", "{text}");
     }

@@ -1,7 +1,7 @@
 //! The client of the API: sends each request to a host over its own connection to the unix socket or the loopback port.
 //!
 //! Never connects to another machine. Refuses an answer over a bound, and waits no longer than a timeout. See
-//! [`ironclaw_contract::operator`] for the types of the answers, [`crate::client::events`] for the stream of events.
+//! [`ironclaw_operator`] for the types of the answers, [`crate::client::events`] for the stream of events.
 
 mod backup;
 mod events;
@@ -21,8 +21,8 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, TE};
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use ironclaw_contract::ids::MessageId;
-use ironclaw_contract::operator::routes::{self, Method, Raw, Route};
-use ironclaw_contract::operator::{Failure, FileStored, PushDiff, ZONE_HEADER};
+use ironclaw_operator::routes::{self, Method, Raw, Route};
+use ironclaw_operator::{Failure, FileStored, PushDiff, ZONE_HEADER};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -2,7 +2,7 @@
 //!
 //! Never prints: `output::Output::failure` does. See [`crate::output`].
 
-use ironclaw_contract::operator::{Failure, exit};
+use ironclaw_operator::{Failure, exit};
 use std::error::Error as StdError;
 use std::io;
 use std::path::PathBuf;

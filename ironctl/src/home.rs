@@ -5,9 +5,7 @@
 
 use crate::failure::Error;
 use directories::BaseDirs;
-use ironclaw_contract::operator::{
-    LOCK_FILE, LOG_FILE, OWNER_TOKEN_FILE, PANIC_FILE, PANIC_RESERVE_FILE, RUN_FILE, Run,
-};
+use ironclaw_operator::{LOCK_FILE, LOG_FILE, OWNER_TOKEN_FILE, PANIC_FILE, PANIC_RESERVE_FILE, RUN_FILE, Run};
 use nix::fcntl::{Flock, FlockArg, OFlag};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read};

@@ -5,7 +5,7 @@
 
 use crate::failure::Error;
 use crate::home::Home;
-use ironclaw_contract::operator::{Failure, exit};
+use ironclaw_operator::{Failure, exit};
 use std::env;
 use std::ffi::OsStr;
 use std::fs::File;

@@ -3,7 +3,7 @@
 //! Uses only the report that the host reads from `/proc`, never the intended settings. `commands::status` and
 //! `commands::quickstart` print it.
 
-use ironclaw_contract::operator::JailReport;
+use ironclaw_operator::JailReport;
 
 /// Returns the report in one line: `7 own namespaces, seccomp filter, no capabilities, …`.
 pub fn summary(jail: &JailReport) -> String {

@@ -25,7 +25,7 @@ use clap::Parser;
 use clap::error::ErrorKind;
 use commands::GLOBAL_OPTIONS;
 use failure::Error;
-use ironclaw_contract::operator::exit;
+use ironclaw_operator::exit;
 use output::Output;
 use std::path::PathBuf;
 use std::process::ExitCode;

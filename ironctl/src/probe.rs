@@ -8,7 +8,7 @@ use hyper::body::Bytes;
 use hyper::header::HOST;
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
-use ironclaw_contract::operator::ModelPreset;
+use ironclaw_operator::ModelPreset;
 use serde::Deserialize;
 use std::net::SocketAddr;
 use std::time::Duration;

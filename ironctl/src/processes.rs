@@ -165,7 +165,7 @@ struct Locks(Vec<(u64, u64)>);
 
 impl Locks {
     fn read(home: &Path) -> Self {
-        let paths = [home.join(ironclaw_contract::operator::LOCK_FILE), home.to_owned()];
+        let paths = [home.join(ironclaw_operator::LOCK_FILE), home.to_owned()];
         Self(paths.iter().filter_map(|path| fs::metadata(path).ok()).map(|found| (found.dev(), found.ino())).collect())
     }
 

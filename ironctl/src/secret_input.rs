@@ -3,7 +3,7 @@
 //! Never takes a secret from the command line, and never prints one. See `commands::secret` and `commands::model`.
 
 use crate::failure::Error;
-use ironclaw_contract::operator::SecretValue;
+use ironclaw_operator::SecretValue;
 use std::io::{self, IsTerminal, Read};
 
 /// Bytes of a secret with its line break; the host has its own bound.

@@ -224,7 +224,7 @@ pub enum Verdict {
     },
 }
 
-word!(/// The code of a refusal on the model socket. [`DenialCode`](crate::operator::DenialCode) has the codes for people and clients.
+word!(/// The code of a refusal on the model socket. `DenialCode` has the codes for people and clients.
 RefusalCode {
     /// The frame is malformed or over a limit.
     Frame = "frame",

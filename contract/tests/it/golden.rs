@@ -93,7 +93,7 @@ fn rewritten<T: Serialize + DeserializeOwned + 'static>(name: &str, bytes: Vec<u
     }
 }
 
-/// Returns `LedgerLine` for `ironclaw_contract::operator::LedgerLine`; of a generic type the outermost name.
+/// Returns `LedgerLine` for `ironclaw_operator::LedgerLine`; of a generic type the outermost name.
 fn short_name<T>() -> String {
     let path = std::any::type_name::<T>();
     let path = path.split('<').next().expect("split gives at least one part");

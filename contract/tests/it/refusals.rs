@@ -1,6 +1,6 @@
 //! `docs/refusals.md` lists every code of a refusal. `IRONCLAW_GOLDEN=write` rewrites it.
 
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_operator::DenialCode;
 use std::fmt::Write;
 use std::path::Path;
 

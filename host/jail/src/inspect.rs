@@ -8,7 +8,7 @@ use super::native::overlay::SOURCE;
 use super::system::Names;
 use super::{Identity, Mount, Spec};
 use crate::sys;
-use ironclaw_contract::operator::JailReport;
+use ironclaw_operator::JailReport;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;

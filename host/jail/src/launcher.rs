@@ -16,7 +16,7 @@ pub use wire::{Exit, Failure, Part, Supply};
 
 use crate::sys::{self, OneThread, Side};
 use crate::{Spec, inspect};
-use ironclaw_contract::operator::JailReport;
+use ironclaw_operator::JailReport;
 use nix::unistd::geteuid;
 use std::collections::HashMap;
 use std::io;

@@ -17,7 +17,7 @@ mod targets;
 
 use super::{CONTROL, Facts, Limits, Probe, Role, Spec};
 use crate::launcher::{self, Exit, Jailed, Launcher, Supply};
-use ironclaw_contract::operator::{Attempt, BOUNDED_OR_REPORTED, Control, Proof};
+use ironclaw_operator::{Attempt, BOUNDED_OR_REPORTED, Control, Proof};
 use life::CONTINUE;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;

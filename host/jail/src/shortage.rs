@@ -2,7 +2,7 @@
 //!
 //! Classifies errors of the kernel and of SQLite, and never repairs anything. See `runtime::shortages` of the host.
 
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_operator::DenialCode;
 use nix::libc;
 use std::error::Error;
 use std::io;

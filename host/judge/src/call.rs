@@ -9,11 +9,11 @@ mod tests;
 use crate::class::{Class, Classes};
 use crate::manifest::Manifest;
 use crate::principal::{Principal, ReceiverPolicy};
-use ironclaw_contract::operator::{Decider, DenialCode, StageAnswer};
+use ironclaw_operator::{Decider, DenialCode, StageAnswer};
 use serde_json::{Map, Value};
 
-pub use ironclaw_contract::operator::JudgementStage as Stage;
 pub use ironclaw_contract::seam::change::GuardMode as Mode;
+pub use ironclaw_operator::JudgementStage as Stage;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {

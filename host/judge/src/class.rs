@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-pub use ironclaw_contract::operator::Class;
+pub use ironclaw_operator::Class;
 
 const fn bit(class: Class) -> u8 {
     1 << class as u8

@@ -5,7 +5,7 @@
 mod schema;
 pub mod server;
 
-pub use ironclaw_contract::operator::{ArgumentRule as Rule, ToolReach as Reach};
+pub use ironclaw_operator::{ArgumentRule as Rule, ToolReach as Reach};
 pub use schema::schema;
 
 use crate::class::{Class, Classes};

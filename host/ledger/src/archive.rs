@@ -10,7 +10,7 @@ use super::{Entry, chain, quick, table};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::ledger_entry::{Broken, Verifier};
-use ironclaw_contract::operator::{LedgerEvent, Rotated, SignedHead};
+use ironclaw_operator::{LedgerEvent, Rotated, SignedHead};
 use ironclaw_state::failpoint;
 use ironclaw_state::home::{self, Home};
 use ironclaw_state::{ReadTx, WriteTx};

@@ -5,7 +5,7 @@
 use super::check::{self, Bad, Chain, Walk};
 use super::line::Parts;
 use super::{quick, table};
-use ironclaw_contract::operator::LedgerLine;
+use ironclaw_operator::LedgerLine;
 use ironclaw_state::{ReadTx, View};
 use std::collections::BTreeSet;
 

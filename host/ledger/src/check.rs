@@ -8,13 +8,13 @@ use super::notes::{Accepted, Notes};
 use super::{Genesis, head};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ledger_entry::{Broken, Kind, Verifier};
-use ironclaw_contract::operator::{AcceptedBreak, LedgerBad, SignedHead};
+use ironclaw_operator::{AcceptedBreak, LedgerBad, SignedHead};
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 
-pub use ironclaw_contract::operator::LedgerFault as Class;
+pub use ironclaw_operator::LedgerFault as Class;
 
 /// Longest line of an entry, in bytes: its data, twice, and the text around them.
 const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;

@@ -5,7 +5,7 @@
 use super::head::{self, Signed};
 use super::line::{self, Line};
 use super::{Genesis, archive};
-use ironclaw_contract::operator::SignedHead;
+use ironclaw_operator::SignedHead;
 use ironclaw_state::home::Home;
 use std::io::{self, BufRead, Read, Seek, SeekFrom};
 

@@ -6,7 +6,7 @@ pub use super::table::{forget, forgettable};
 
 use super::{archive, stages, table};
 use ironclaw_contract::ids::{MessageId, SessionId};
-use ironclaw_contract::operator::{LedgerEvent, Stage};
+use ironclaw_operator::{LedgerEvent, Stage};
 use ironclaw_state::ReadTx;
 use ironclaw_state::home::Home;
 use serde_json::{Map, Value};

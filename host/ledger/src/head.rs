@@ -7,7 +7,7 @@ use super::table::{End, Key};
 use super::{Entry, table};
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use ironclaw_contract::canonical;
-use ironclaw_contract::operator::{HEAD_DOMAIN, LedgerEvent, SignedHead};
+use ironclaw_operator::{HEAD_DOMAIN, LedgerEvent, SignedHead};
 use ironclaw_state::home;
 use ironclaw_state::keys::{self, WrappingKey};
 use ironclaw_state::{ReadTx, WriteTx};

@@ -26,14 +26,14 @@ pub use stages::{stages, turns_of};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::{GENESIS_PREV, Kind, hash};
-use ironclaw_contract::operator::{Fault, LedgerEvent};
+use ironclaw_operator::{Fault, LedgerEvent};
 use ironclaw_state::{Committed, ReadTx, WriteTx};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 use table::{End, New};
 
-ironclaw_contract::settings! {
+ironclaw_operator::settings! {
     /// `[ledger]`
     pub struct Config for ledger {
         /// A chain with this number of entries is archived.

@@ -3,7 +3,7 @@
 //! `data` is the canonical bytes themselves, which are never serialized again. A line in any other layout is refused. See
 //! [`crate::check`].
 
-use ironclaw_contract::operator::SignedHead;
+use ironclaw_operator::SignedHead;
 use std::fmt::Write as _;
 
 /// A line of an export.
@@ -182,7 +182,7 @@ mod tests {
             let line = written(canonical);
             let Some(Line::Entry(parts)) = parse(&line) else { panic!("{line}") };
             assert_eq!((parts.seq, parts.kind, parts.canonical, parts.hash), (7, "CLAIM", canonical, HASH));
-            let read: ironclaw_contract::operator::LedgerLine = serde_json::from_str(&line).expect("JSON");
+            let read: ironclaw_operator::LedgerLine = serde_json::from_str(&line).expect("JSON");
             assert_eq!(read.canonical, canonical);
         }
     }

@@ -6,7 +6,7 @@ use super::Genesis;
 use super::head::Signed;
 use super::line::Parts;
 use ironclaw_contract::ledger_entry::Kind;
-use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_operator::LedgerEvent;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 

@@ -9,7 +9,7 @@ use super::lockstep::{BLOCK_BYTES, Message, Stream};
 use super::notes::Notes;
 use super::table;
 use ironclaw_contract::ledger_entry::{GENESIS_PREV, Kind};
-use ironclaw_contract::operator::SignedHead;
+use ironclaw_operator::SignedHead;
 use ironclaw_state::{Error, ReadTx, View};
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};

@@ -7,7 +7,7 @@
 use super::Config;
 use super::head;
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::operator::HeadsKept;
+use ironclaw_operator::HeadsKept;
 use ironclaw_state::home::{self, Home};
 use std::ffi::OsString;
 use std::io;

@@ -8,7 +8,7 @@ use super::line::{self, Line};
 use super::{rfc3339, table};
 use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::ledger_entry::{Kind, Verifier};
-use ironclaw_contract::operator::{Stage, StageOutcome};
+use ironclaw_operator::{Stage, StageOutcome};
 use ironclaw_state::ReadTx;
 use ironclaw_state::home::Home;
 use serde_json::{Map, Value};

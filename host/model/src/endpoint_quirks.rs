@@ -306,7 +306,7 @@ fn now_ms() -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ironclaw_contract::operator::EndpointSettings;
+    use ironclaw_operator::EndpointSettings;
 
     fn quirks(profile: Option<&str>, set: &[(&str, &str)]) -> EndpointQuirks {
         let quirks = set.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();

@@ -54,7 +54,7 @@ pub use size::tokens_estimated;
 
 use image::ImageContent;
 use ironclaw_contract::seam::socket::Purpose;
-use ironclaw_contract::settings::Bounds;
+use ironclaw_operator::settings::Bounds;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Read};
@@ -322,7 +322,7 @@ impl Usage {
     }
 }
 
-ironclaw_contract::settings! {
+ironclaw_operator::settings! {
     /// `[model]`
     pub struct Config for model {
         /// Rules of the scripted model, tried before the built-in ones.

@@ -6,8 +6,8 @@ use super::prices::Prices;
 use super::{Prompt, Usage, scripted};
 use url::Url;
 
-pub use ironclaw_contract::operator::EndpointSettings;
-pub use ironclaw_contract::operator::ModelKind as Kind;
+pub use ironclaw_operator::EndpointSettings;
+pub use ironclaw_operator::ModelKind as Kind;
 
 /// Spec of an endpoint from the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]

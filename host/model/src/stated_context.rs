@@ -80,8 +80,7 @@ mod tests {
 
     /// Returns what a server with these answers states, with the path that has it.
     fn stated(profile: &str, base: &str, answers: &[(&str, Value)]) -> Option<(u64, String)> {
-        let settings =
-            ironclaw_contract::operator::EndpointSettings { profile: Some(profile.to_owned()), ..Default::default() };
+        let settings = ironclaw_operator::EndpointSettings { profile: Some(profile.to_owned()), ..Default::default() };
         let base_url = Some(Url::parse(base).expect(base));
         let spec = Spec { kind: Kind::Openai, base_url, model: "small".to_owned(), settings, ..Spec::builtin() };
         questions(&spec).into_iter().find_map(|(place, question)| {

@@ -17,11 +17,11 @@ use crate::sessions::store;
 use axum::Json;
 use axum::extract::Path;
 use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::operator::{
+use ironclaw_contract::seam::change::{Access, Change, ChangeKind, Packages, Settings};
+use ironclaw_operator::DenialCode;
+use ironclaw_operator::{
     Agent, AgentMcp, AgentMember, AgentMode, AgentModel, AgentMount, AgentPackages, AgentWiring, NewAgent,
 };
-use ironclaw_contract::seam::change::{Access, Change, ChangeKind, Packages, Settings};
 use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::{Decide, Denied, Refusal};

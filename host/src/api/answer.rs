@@ -1,12 +1,12 @@
 //! The answer of a handler: JSON, or a failure with its status, its code and a hint.
 //!
-//! Decides nothing. See [`ironclaw_contract::operator::Failure`].
+//! Decides nothing. See [`ironclaw_operator::Failure`].
 
 use crate::registry::secrets;
 use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use ironclaw_contract::operator::{DenialCode, Failure};
+use ironclaw_operator::{DenialCode, Failure};
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::{Denied, Refusal};
 

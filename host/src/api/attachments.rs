@@ -6,7 +6,7 @@ use crate::channels::inbound::channel::Received;
 use crate::channels::inbound::channel::checks::decode;
 use crate::runtime::pipeline::{Inbound, Place};
 use crate::runtime::sessions::Sessions;
-use ironclaw_contract::operator::{MessageFile, MessageImage};
+use ironclaw_operator::{MessageFile, MessageImage};
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::Denied;
 use ironclaw_text::file::{is_image, media_type};

@@ -6,9 +6,9 @@ use super::handler::{Answer, Api, Body, Caller, Reply};
 use crate::upkeep::maintenance::AcceptError;
 use axum::Json;
 use axum::extract::State;
-use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::operator::{AcceptBreak, BreakAccepted, LedgerHead, Rotated};
 use ironclaw_ledger::archive::{Error, RotationReason};
+use ironclaw_operator::DenialCode;
+use ironclaw_operator::{AcceptBreak, BreakAccepted, LedgerHead, Rotated};
 use ironclaw_store::refusal::Refusal;
 
 /// `GET /v1/audit/head`

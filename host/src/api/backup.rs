@@ -9,7 +9,7 @@ use axum::http::header::{CONTENT_TYPE, TRAILER};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use http_body::Frame;
-use ironclaw_contract::operator::{BACKUP_TRAILER, DenialCode};
+use ironclaw_operator::{BACKUP_TRAILER, DenialCode};
 use ironclaw_store::refusal::Refusal;
 use std::io::{self, Write};
 use std::pin::Pin;

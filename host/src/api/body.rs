@@ -11,8 +11,8 @@ use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_LENGTH;
 use ironclaw_contract::canonical::{self, Limits};
-use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
+use ironclaw_operator::DenialCode;
 use ironclaw_store::refusal::Refusal;
 use ironclaw_text::json;
 use serde::de::DeserializeOwned;
@@ -103,7 +103,7 @@ fn malformed(what: String) -> Answer {
 mod tests {
     use super::*;
     use ironclaw_contract::canonical::Digest;
-    use ironclaw_contract::operator::Decision;
+    use ironclaw_operator::Decision;
 
     #[tokio::test]
     async fn body_with_too_many_values_is_refused() {

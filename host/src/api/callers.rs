@@ -8,7 +8,7 @@ use super::large_bodies::LargeBodies;
 use super::refusals::Refusals;
 use crate::registry::{Token, TokenId, tokens};
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_operator::LedgerEvent;
 use ironclaw_state::State;
 use ironclaw_store::times::DAY_MS;
 use std::collections::HashMap;

@@ -18,16 +18,16 @@ use crate::turns::turn;
 use axum::Json;
 use axum::extract::{Path, State};
 use ironclaw_contract::ids::{CallId, TurnId};
-use ironclaw_contract::operator::{
-    Bound, CallStage, CallWhy, DenialCode, EgressGrant, ManifestSchema, MessageCall, StageAnswer, TestCall, TestedCall,
-    Tool, ToolArgument, ToolRule,
-};
 use ironclaw_contract::seam::change::Egress;
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_judge::call::{Answer as Answered, Stage};
 use ironclaw_judge::manifest;
 use ironclaw_judge::typed::Typed;
 use ironclaw_judge::{Class, Classes, Principal};
+use ironclaw_operator::{
+    Bound, CallStage, CallWhy, DenialCode, EgressGrant, ManifestSchema, MessageCall, StageAnswer, TestCall, TestedCall,
+    Tool, ToolArgument, ToolRule,
+};
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::WrappingKey;
 use ironclaw_store::error::Error;

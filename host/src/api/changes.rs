@@ -15,8 +15,8 @@ use crate::registry::{self, Person, Role, roles};
 use axum::Json;
 use axum::extract::{Path, Query};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
-use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::operator::{
+use ironclaw_operator::DenialCode;
+use ironclaw_operator::{
     Approvals, Change, ChangeOrigin, ChangeSummary, ChangedAgent, Changes, Decision, EntryId, EntryType, InboxEntry,
     NewChange, Rejection, Requester as Asker, RequesterId, RequesterKind, SubmittedChange, Topic,
 };

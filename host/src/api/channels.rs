@@ -16,10 +16,11 @@ use axum::extract::{Path, State};
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::{Decide, Denied, Refusal};
 
-use ironclaw_contract::operator::{
-    self, ChannelKind, ChannelProbe, ChannelTest, DenialCode, NewChannel, NewChannelMade, NewWiring, WaitingSender,
-};
 use ironclaw_contract::seam::change::{Change, ChangeKind, Engage, Payload, Wiring};
+use ironclaw_operator::{
+    self as operator, ChannelKind, ChannelProbe, ChannelTest, DenialCode, NewChannel, NewChannelMade, NewWiring,
+    WaitingSender,
+};
 use ironclaw_state::ReadTx;
 use serde_json::{Value, json};
 use std::sync::Arc;

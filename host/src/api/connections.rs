@@ -9,7 +9,7 @@ use axum::body::HttpBody;
 use axum::serve::Listener;
 use http_body::Frame;
 use ironclaw_contract::ids::PersonId;
-use ironclaw_contract::operator::{Bound, DenialCode};
+use ironclaw_operator::{Bound, DenialCode};
 use ironclaw_store::refusal::Refusal;
 use std::io;
 use std::pin::Pin;

@@ -6,7 +6,7 @@ use super::handler::{Api, Caller, Reply};
 use crate::registry::{self, destinations};
 use axum::Json;
 use axum::extract::{Path, State};
-use ironclaw_contract::operator::Destination;
+use ironclaw_operator::Destination;
 use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::Denied;

@@ -20,12 +20,10 @@ use crate::turns::budget::book::UsagePart;
 use crate::turns::calls::{self, CallState, Judgement};
 use axum::Json;
 use axum::extract::Path;
-use ironclaw_contract::operator::{
-    Ceiling, CoveringAllowance, Decider, DenialCode, ExplainCall, ExplainedCall, Situation,
-};
 use ironclaw_judge::Class;
 use ironclaw_judge::call::Reason;
 use ironclaw_ledger::rfc3339;
+use ironclaw_operator::{Ceiling, CoveringAllowance, Decider, DenialCode, ExplainCall, ExplainedCall, Situation};
 use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::Denied;

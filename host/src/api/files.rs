@@ -18,11 +18,11 @@ use crate::sessions::store::{self, Session};
 use axum::Json;
 use axum::extract::{Path, Query};
 use content::FileContent;
-use ironclaw_contract::operator::{
+use ironclaw_ledger::Entry as LedgerEntry;
+use ironclaw_operator::{
     FILE_LEVELS_MAX, FileEntry, FileHistory, FileLeftOut, FileList, FileRemoved, FileRestore, FileRestored, FileStored,
     FileVersion, LedgerEvent,
 };
-use ironclaw_ledger::Entry as LedgerEntry;
 use ironclaw_state::WriteTx;
 use serde::Deserialize;
 

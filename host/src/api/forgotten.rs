@@ -6,9 +6,9 @@ use super::handler::{Answer, Api};
 use crate::registry::Person;
 use crate::sessions::store::{self, SessionState};
 use ironclaw_contract::ids::{MessageId, PersonId};
-use ironclaw_contract::operator::{LedgerEvent, MessageView, Receipt, Why};
 use ironclaw_contract::seam::message::Status;
 use ironclaw_ledger::forgotten;
+use ironclaw_operator::{LedgerEvent, MessageView, Receipt, Why};
 use ironclaw_store::error::Error;
 use tokio::sync::Semaphore;
 

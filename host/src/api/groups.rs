@@ -6,7 +6,7 @@ use super::handler::{Api, Reply};
 use crate::registry::groups;
 use axum::Json;
 use axum::extract::State;
-use ironclaw_contract::operator::AgentGroup;
+use ironclaw_operator::AgentGroup;
 use ironclaw_store::error::Error;
 
 /// `GET /v1/groups`

@@ -30,7 +30,7 @@ use axum::{Json, Router};
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, Quota, RateLimiter};
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::operator::{Bound, ChannelKind, DenialCode, LedgerEvent, Taken};
+use ironclaw_operator::{Bound, ChannelKind, DenialCode, LedgerEvent, Taken};
 use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;
 use ironclaw_store::record::Record;

@@ -10,14 +10,14 @@ use crate::reach::mcp::ResolvedCommand;
 use crate::registry::mcp::{self, Server, listing::Listing};
 use axum::Json;
 use axum::extract::{Path, State};
-use ironclaw_contract::operator::{
+use ironclaw_contract::seam::change::{McpHeader, McpHost, McpVariable, Mount, Packages};
+use ironclaw_contract::seam::seal::Label;
+use ironclaw_judge::manifest::server::{self, Tools};
+use ironclaw_operator::{
     AgentMount, AgentPackages, McpCommand, McpHolder, McpListed, McpLoginAnswer, McpLoginBegun, McpLook,
     McpResolvedCommand, McpServer, McpServerHeader, McpServerHost, McpServerTool, McpServerVariable, McpTransport,
     NewMcpLogin,
 };
-use ironclaw_contract::seam::change::{McpHeader, McpHost, McpVariable, Mount, Packages};
-use ironclaw_contract::seam::seal::Label;
-use ironclaw_judge::manifest::server::{self, Tools};
 use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::Denied;

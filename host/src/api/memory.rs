@@ -9,10 +9,10 @@ use crate::turns::memories::{self, Kept, NewMemory};
 use axum::Json;
 use axum::extract::{Path, Query};
 use ironclaw_contract::ids::MemoryId;
-use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::operator::{NewNote, Note, Notes};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::Label;
+use ironclaw_operator::DenialCode;
+use ironclaw_operator::{NewNote, Note, Notes};
 use ironclaw_store::refusal::{Decide, Denied};
 use serde::Deserialize;
 

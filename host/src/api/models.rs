@@ -18,14 +18,12 @@ use crate::registry::secrets::{self, PREFIX, SecretName};
 use crate::registry::{self, Giver, Person};
 use axum::Json;
 use axum::extract::{Path, State};
-use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::operator::{
-    EndpointSettings, KeptModel, LedgerEvent, Model, ModelPreset, NewModel, TestedModel,
-};
 use ironclaw_contract::seam::change::{ChangeKind, Settings};
 use ironclaw_model::endpoint::{Endpoints, Prices, Probe, Spec};
 use ironclaw_model::fault::Fault;
 use ironclaw_model::profile;
+use ironclaw_operator::DenialCode;
+use ironclaw_operator::{EndpointSettings, KeptModel, LedgerEvent, Model, ModelPreset, NewModel, TestedModel};
 use ironclaw_state::keys::SecretText;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::record::Record;

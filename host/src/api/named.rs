@@ -3,7 +3,7 @@
 //! Looks nothing up. See [`super::routes`].
 
 use super::handler::Answer;
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_operator::DenialCode;
 use ironclaw_store::refusal::Refusal;
 use ironclaw_text::excerpt::quoted;
 use std::fmt::Display;

@@ -3,7 +3,7 @@
 //! A step without the digest of its page changes nothing. See [`super::people`] and [`super::settings`].
 
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::operator::{DenialCode, PersonPage};
+use ironclaw_operator::{DenialCode, PersonPage};
 use ironclaw_store::refusal::Refusal;
 
 /// Returns a page with its digest.

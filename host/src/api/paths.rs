@@ -1,6 +1,6 @@
 //! The list of the API's routes with their roles and handlers.
 //!
-//! See [`ironclaw_contract::operator::routes`] for the paths and their types, [`super::routes`] for the entry of a route.
+//! See [`ironclaw_operator::routes`] for the paths and their types, [`super::routes`] for the entry of a route.
 
 use super::body::{MESSAGE_BYTES_MAX, TEXT_BYTES_MAX};
 use super::chat::{conversation, follow, history, messages, reasoning, threads, unread, why};
@@ -11,11 +11,11 @@ use super::{
     secrets, sessions, settings, skills, status, stops, tokens, transcript, usage,
 };
 use crate::registry::Role::{Admin, Member, Owner};
-use ironclaw_contract::operator::FILE_PUT_BYTES_MAX;
-use ironclaw_contract::operator::routes::*;
+use ironclaw_operator::FILE_PUT_BYTES_MAX;
+use ironclaw_operator::routes::*;
 
 /// The document of the API, whose type is no part of the contract.
-const DOCUMENT: ironclaw_contract::operator::routes::Route<0, (), openapi::Document> = get("/openapi.json");
+const DOCUMENT: ironclaw_operator::routes::Route<0, (), openapi::Document> = get("/openapi.json");
 
 /// Returns every path of the API, with the least role that may use it and its purpose.
 ///

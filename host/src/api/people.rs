@@ -16,9 +16,10 @@ use crate::registry::{self, Giver, Identity, Person, Role, TokenId};
 use axum::Json;
 use axum::extract::{Path, Query};
 use ironclaw_contract::ids::PersonId;
-use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::operator::{
-    self, KeptOfPerson, LedgerEvent, NewIdentity, NewPerson, NewPlace, NewRole, PersonPage, RemovedPerson, Whoami,
+use ironclaw_operator::DenialCode;
+use ironclaw_operator::{
+    self as operator, KeptOfPerson, LedgerEvent, NewIdentity, NewPerson, NewPlace, NewRole, PersonPage, RemovedPerson,
+    Whoami,
 };
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;

@@ -12,7 +12,7 @@ use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::QuestionId;
-use ironclaw_contract::operator::{
+use ironclaw_operator::{
     DenialCode, EntryId, EntryType, Inbox, InboxEntry, NewAnswer, QuestionWhy, Recorded, Rejection,
 };
 use ironclaw_state::ReadTx;

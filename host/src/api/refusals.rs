@@ -4,8 +4,8 @@
 //! double while refusals continue. Never names the person of a token, and never holds content of a request. See `api::auth`.
 
 use super::hooks::Cause;
-use ironclaw_contract::operator::{DenialCode, LedgerEvent, SignatureRule};
 use ironclaw_ledger::Entry;
+use ironclaw_operator::{DenialCode, LedgerEvent, SignatureRule};
 use ironclaw_state::State;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -15,7 +15,7 @@ use crate::sessions::store;
 use axum::Json;
 use axum::extract::{Path, Query};
 use ironclaw_contract::ids::{AgentId, RequestId};
-use ironclaw_contract::operator::{
+use ironclaw_operator::{
     CallRequest, CallRequests, Decision, DenialCode, EntryId, EntryType, Inbox, InboxEntry, MessageView,
     NewRequestReset, PushDiff, Rejection, RequestReset,
 };

@@ -14,7 +14,7 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::handler::Handler;
 use axum::routing::{MethodFilter, MethodRouter, on};
-use ironclaw_contract::operator::routes::{self as contract, Method};
+use ironclaw_operator::routes::{self as contract, Method};
 
 /// A handler with this body and this answer. In tests, its types must be these, and have schemas.
 #[cfg(not(test))]

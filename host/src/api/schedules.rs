@@ -12,7 +12,7 @@ use axum::Json;
 use axum::extract::{Path, Query};
 use ironclaw_calendar::Series;
 use ironclaw_contract::ids::{AgentId, MessageId};
-use ironclaw_contract::operator::{DryRun, NextRun, Occurrence, OccurrenceOf, ScheduleFlow, ScheduleView};
+use ironclaw_operator::{DryRun, NextRun, Occurrence, OccurrenceOf, ScheduleFlow, ScheduleView};
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::{Decide, Denied};

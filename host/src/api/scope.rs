@@ -5,10 +5,8 @@
 use super::handler::{Answer, Body, Reply};
 use crate::channels::inbound::scope;
 use axum::Json;
-use ironclaw_contract::operator::{
-    DenialCode, SCOPE_CASES_BYTES_MAX, ScopeMeasure, TestScope, TestedScope, WrongScope,
-};
 use ironclaw_judge::scope::report::{Measure, Report, Wrong};
+use ironclaw_operator::{DenialCode, SCOPE_CASES_BYTES_MAX, ScopeMeasure, TestScope, TestedScope, WrongScope};
 use ironclaw_store::refusal::Refusal;
 
 /// `POST /v1/scope/test`

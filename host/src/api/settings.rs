@@ -7,7 +7,7 @@ use super::page;
 use crate::gateway::kinds;
 use crate::gateway::review_page::Page;
 use axum::Json;
-use ironclaw_contract::operator::{NewAllowed, PersonPage, Reloaded};
+use ironclaw_operator::{NewAllowed, PersonPage, Reloaded};
 use ironclaw_text::visible;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::sse::Sse;
-use ironclaw_contract::operator::routes::Raw;
+use ironclaw_operator::routes::Raw;
 use std::future::Future;
 use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
@@ -176,7 +176,7 @@ impl<S> ResponseType for Result<Sse<S>, Answer> {
     type Answer = Raw;
 
     fn note(shapes: &mut Shapes) {
-        use ironclaw_contract::operator::{CallProgress, Draft, MessageView, Stage};
+        use ironclaw_operator::{CallProgress, Draft, MessageView, Stage};
         let (stage, draft) = (shapes.named::<Stage>(), shapes.named::<Draft>());
         let answer = vec![stage, draft, shapes.named::<CallProgress>(), shapes.named::<MessageView>()];
         shapes.answer = Some((StatusCode::OK, "text/event-stream", answer));

@@ -11,7 +11,7 @@ use crate::registry::{self, Person};
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::operator::{
+use ironclaw_operator::{
     InstallSkill, InstalledSkill, NewSkillKey, PinSkill, RemoveSkill, SkillKey, SkillPackage, SkillSource,
     SkillVersion, SubmittedChange,
 };

@@ -2,8 +2,8 @@
 
 use super::handler::Api;
 use crate::turns::context::reading;
-use ironclaw_contract::operator::SmallContext;
 use ironclaw_model::endpoint::Spec;
+use ironclaw_operator::SmallContext;
 use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;
 use std::sync::Arc;

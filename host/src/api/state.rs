@@ -14,7 +14,7 @@ use crate::runtime::emergency_stop::EmergencyStop;
 use crate::runtime::pipeline::Inbound;
 use crate::runtime::sessions::Sessions;
 use ironclaw_contract::ids::PersonId;
-use ironclaw_contract::operator::Reloaded;
+use ironclaw_operator::Reloaded;
 use ironclaw_state::State;
 use ironclaw_state::home::Home;
 use ironclaw_store::error::Error;

@@ -16,14 +16,14 @@ use crate::turns::items;
 use axum::Json;
 use axum::extract::State;
 use ironclaw_contract::ids::SessionId;
-use ironclaw_contract::operator::{
-    Bound, DamagedSkill, HostStatus, JailReport, LoweredGuard, ReaderStatus, Session, SessionPhase, SessionStatus,
-    SlotCounts, Status, Stopped, Stopping,
-};
 use ironclaw_contract::seam::change::GuardMode;
 use ironclaw_jail::launcher::Process;
 use ironclaw_jail::shortage::Shortage;
 use ironclaw_ledger::chain;
+use ironclaw_operator::{
+    Bound, DamagedSkill, HostStatus, JailReport, LoweredGuard, ReaderStatus, Session, SessionPhase, SessionStatus,
+    SlotCounts, Status, Stopped, Stopping,
+};
 use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;
 use ironclaw_store::tables::destinations::AGENT;

@@ -7,7 +7,7 @@ use super::sessions;
 use crate::runtime::command::Command;
 use axum::Json;
 use axum::extract::Path;
-use ironclaw_contract::operator::{Cancelled, Panicked, Resumed, Stopped};
+use ironclaw_operator::{Cancelled, Panicked, Resumed, Stopped};
 
 /// `POST /v1/sessions/{id}/cancel`: ends the open turn, or the next one if none is open; a member only their own.
 pub async fn cancel(Caller { api, person, .. }: Caller, Path(session): Path<String>) -> Reply<Cancelled> {

@@ -5,8 +5,8 @@
 
 use crate::turns::open_turns::progress::Newest;
 use ironclaw_contract::ids::{CallId, TurnId};
-use ironclaw_contract::operator::{CallProgress, Draft};
 use ironclaw_model::streaming::PartialText;
+use ironclaw_operator::{CallProgress, Draft};
 use ironclaw_text::lookalike;
 use std::collections::HashMap;
 use std::time::Duration;

@@ -11,8 +11,8 @@ use crate::registry::{self, FreshToken, Giver, Person, Role, Token, TokenId, Tok
 use axum::Json;
 use axum::extract::Path;
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::operator::{self, IssuedToken, LedgerEvent, NewToken};
+use ironclaw_operator::DenialCode;
+use ironclaw_operator::{self as operator, IssuedToken, LedgerEvent, NewToken};
 use ironclaw_state::ReadTx;
 use ironclaw_state::home;
 use ironclaw_store::error::Error;

@@ -14,12 +14,10 @@ use crate::turns::items::{self, Recorded};
 use axum::Json;
 use axum::extract::{Path, Query};
 use ironclaw_contract::ids::SessionId;
-use ironclaw_contract::operator::{
-    CallState, LedgerEvent, Receipt, Transcript, TranscriptCall, TranscriptItem, TranscriptSpan,
-};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_ledger::Entry;
+use ironclaw_operator::{CallState, LedgerEvent, Receipt, Transcript, TranscriptCall, TranscriptItem, TranscriptSpan};
 use ironclaw_state::keys::ContentKey;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;

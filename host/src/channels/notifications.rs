@@ -7,8 +7,8 @@ pub use ironclaw_store::tables::notifications::{About, Place, State, Stored};
 
 use crate::registry::{self, Role};
 use ironclaw_contract::ids::{DeliveryId, PersonId};
-use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
+use ironclaw_operator::LedgerEvent;
 use ironclaw_state::WriteTx;
 use ironclaw_store::tables::notifications::{self as table, Times};
 use ironclaw_store::times::{DAY_MS, HOUR_MS};

@@ -5,12 +5,12 @@
 
 use crate::daemon::config;
 use crate::upkeep::key_rotation;
-use ironclaw_contract::operator::{LedgerHead, LedgerLine, LedgerWhole};
 use ironclaw_ledger::check::{self, Bad, Class, Verified};
 use ironclaw_ledger::head::{self, HeadFile, Position, Signer};
 use ironclaw_ledger::line::{self, Line, Parts};
 use ironclaw_ledger::sink::Sink;
 use ironclaw_ledger::{archive, chain};
+use ironclaw_operator::{LedgerHead, LedgerLine, LedgerWhole};
 use ironclaw_state::View;
 use ironclaw_state::home::{self, Home};
 use ironclaw_state::keys::{MasterKey, Source};
@@ -279,7 +279,7 @@ pub fn head(path: &Path) -> Result<LedgerHead, Error> {
     Ok(LedgerHead { head, kept })
 }
 
-fn signed(opened: &Opened) -> Result<ironclaw_contract::operator::SignedHead, Error> {
+fn signed(opened: &Opened) -> Result<ironclaw_operator::SignedHead, Error> {
     let tx = &opened.view.tx();
     let signer = Signer::load(tx, &opened.master.wrapping_key())?;
     let now = jiff::Timestamp::now().as_millisecond();

@@ -1,7 +1,7 @@
 //! The settings of all modules, from `config.toml`.
 //!
 //! Declares no setting but those of jails: each other table is the `Config` of its module. An unknown key is refused with the nearest
-//! known one. See [`ironclaw_contract::settings!`].
+//! known one. See [`ironclaw_operator::settings!`].
 
 mod allow;
 mod template;
@@ -11,7 +11,7 @@ pub use template::template;
 pub use values::Values;
 
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::settings::Setting;
+use ironclaw_operator::settings::Setting;
 use ironclaw_state::home::{Home, write_private};
 use ironclaw_store::toml_file::{self, Error};
 use serde::{Deserialize, Serialize};
@@ -52,7 +52,7 @@ tables! {
     keys: ironclaw_state::keys::Config,
 }
 
-ironclaw_contract::settings! {
+ironclaw_operator::settings! {
     /// `[jail]`: the uids of jails, if root started the host.
     pub struct JailConfig for jail {
         /// The first host uid of sessions if root starts the host; the range must end below 4294967296.

@@ -2,8 +2,8 @@
 //!
 //! A type that the list does not have is tried with a database. Never repairs and never mounts. See [`crate::daemon::preflight`].
 
-use ironclaw_contract::operator::Check;
 use ironclaw_jail::mount_table::{FileSystem, Mounts, canonical};
+use ironclaw_operator::Check;
 use ironclaw_state::probe;
 use nix::sys::statfs::{self, FsType, statfs};
 use std::path::{Path, PathBuf};

@@ -5,10 +5,10 @@
 use super::error::Error;
 use crate::registry::tools::{self, Runs, Tool};
 use ironclaw_contract::ids::SessionId;
-use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_judge::Class;
 use ironclaw_judge::manifest;
 use ironclaw_ledger::Entry;
+use ironclaw_operator::LedgerEvent;
 use ironclaw_state::home::{self, Home};
 use ironclaw_store::record::Record;
 use ironclaw_store::tables::turns;

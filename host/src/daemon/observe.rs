@@ -20,7 +20,7 @@ use tracing_subscriber::{Layer, Registry, reload};
 /// A log file of this size is moved aside, at a start and during a run. One older file is kept.
 const LOG_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-ironclaw_contract::settings! {
+ironclaw_operator::settings! {
     /// `[log]`
     pub struct Config for log {
         /// The least severe level that the log records.

@@ -6,10 +6,10 @@ mod diagnosis;
 
 use super::file_system;
 use diagnosis::{Advice, Machine, advise, newer_kernel};
-use ironclaw_contract::operator::{Check, Feature, FeatureState, Preflight};
 use ironclaw_jail::launcher::trial::try_launch;
 use ironclaw_jail::launcher::{Failure, Part};
 use ironclaw_jail::{System, landlock, sys};
+use ironclaw_operator::{Check, Feature, FeatureState, Preflight};
 use nix::errno::Errno;
 use std::path::Path;
 

@@ -5,7 +5,7 @@
 use super::error::Error;
 use super::file_system;
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::operator::Run;
+use ironclaw_operator::Run;
 use ironclaw_state::home::{self, Home, Own};
 use nix::unistd::geteuid;
 use std::io;

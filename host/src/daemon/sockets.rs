@@ -5,7 +5,7 @@ use super::socket_directory;
 use crate::api::port::{self, Port, Socket};
 use crate::daemon::config::Config;
 use crate::reach::jail_network::trust;
-use ironclaw_contract::operator::Run;
+use ironclaw_operator::Run;
 use ironclaw_state::home::{self, Home};
 use std::path::{Path, PathBuf};
 use tokio::net::UnixListener;

@@ -20,7 +20,7 @@ use crate::runtime::sessions::Sessions;
 use crate::upkeep::maintenance::HeadPublisher;
 use crate::upkeep::memory_worker::MemoryWorker;
 use crate::upkeep::retention_worker::Retention;
-use ironclaw_contract::operator::ChannelKind;
+use ironclaw_operator::ChannelKind;
 use ironclaw_store::shutdown::Shutdown;
 use std::sync::Arc;
 use std::time::Duration;

@@ -7,7 +7,7 @@
 use hmac::{Hmac, KeyInit, Mac};
 use ironclaw_contract::canonical::{self, Digest, Limits};
 use ironclaw_contract::ids::{AgentId, PersonId, SessionId};
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_operator::DenialCode;
 use ironclaw_state::keys::{ApprovalRoot, random};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;

@@ -8,8 +8,8 @@ use super::{Checked, Proposed, Requester, current_settings};
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::{self, Agent};
 use crate::sessions::store;
-use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::ChangeKind;
+use ironclaw_operator::DenialCode;
 use ironclaw_state::ReadTx;
 use ironclaw_store::refusal::{Denied, Refusal};
 

@@ -8,7 +8,7 @@ use super::store::Row;
 use crate::registry::policy::Rule;
 use crate::registry::{self, Giver, Person, TokenId};
 use ironclaw_contract::ids::{AgentId, PersonId};
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_operator::DenialCode;
 use ironclaw_state::ReadTx;
 use ironclaw_store::tables;
 use ironclaw_store::tables::people::Provenance;

@@ -239,7 +239,7 @@ mod tests {
             ChangeKind::ALL.iter().copied().filter(|kind| !concerns_agent(*kind)).map(ChangeKind::name).collect();
         let in_code: Vec<String> = kinds.iter().map(|kind| format!("`{kind}`")).collect();
         for (path, text) in [
-            ("contract/src/operator/changes.rs", format!("none for {}, and `settings`", in_code.join(", "))),
+            ("contract/operator/src/changes.rs", format!("none for {}, and `settings`", in_code.join(", "))),
             ("ironctl/src/commands/change.rs", format!("absent for {} and the default model", kinds.join(", "))),
         ] {
             let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);

@@ -19,8 +19,8 @@ pub(crate) mod software;
 use super::decide::proof::{Approved, Authority};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
+use ironclaw_operator::LedgerEvent;
 use serde_json::Value;
 
 /// Returns the ledger entry about an applied change.

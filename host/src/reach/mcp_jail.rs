@@ -9,11 +9,11 @@ pub mod fetcher;
 mod program;
 mod state;
 
-use ironclaw_contract::operator::DenialCode;
 use ironclaw_jail::client::{Client, Streams, Variable, WORDS_BYTES_MAX};
 use ironclaw_jail::launcher::{Jailed, Launcher, link};
 use ironclaw_jail::system::Names;
 use ironclaw_jail::{Identity, Limits, MOUNTS_MAX, Mount, Role, Spec, System, inspect, is_reserved, target_name};
+use ironclaw_operator::DenialCode;
 use ironclaw_store::refusal::Refusal;
 use std::collections::BTreeSet;
 use std::io;

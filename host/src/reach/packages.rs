@@ -26,8 +26,8 @@ pub use work_dir::FetchContext;
 
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::ChangeId;
-use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Packages;
+use ironclaw_operator::DenialCode;
 use ironclaw_state::failpoint;
 use ironclaw_state::home::{Home, LayerOwner};
 use ironclaw_store::refusal::Refusal;

@@ -22,7 +22,7 @@ use crate::registry::live_settings::Live;
 use crate::registry::{self, skills};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::operator::{DamagedSkill, DenialCode};
+use ironclaw_operator::{DamagedSkill, DenialCode};
 use ironclaw_skill::Manifest;
 use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;

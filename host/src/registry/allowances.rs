@@ -3,8 +3,8 @@
 //! Never makes one and never counts a use: [`crate::gateway::requests::allowance`] does.
 
 use ironclaw_contract::ids::{AgentId, PersonId};
-use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
+use ironclaw_operator::LedgerEvent;
 use ironclaw_state::{Error, WriteTx};
 use ironclaw_store::tables::agents as table;
 

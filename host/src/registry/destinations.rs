@@ -5,7 +5,7 @@
 //! [`crate::turns::calls`] for the judgement of a message.
 
 use ironclaw_contract::ids::{AgentId, PersonId};
-use ironclaw_contract::operator::{Bound, DenialCode};
+use ironclaw_operator::{Bound, DenialCode};
 use ironclaw_state::{Error, ReadTx};
 use ironclaw_store::refusal::{Denied, Refusal};
 

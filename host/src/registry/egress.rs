@@ -5,10 +5,10 @@
 use crate::registry::secrets::SecretName;
 use crate::registry::tools::catalogue::CommandReach;
 use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::operator::{Bound, DenialCode};
 use ironclaw_contract::seam::change::Egress;
 use ironclaw_judge::egress::{Commands, Grant, GrantText, Loopback};
 use ironclaw_net::reach::lan::Range;
+use ironclaw_operator::{Bound, DenialCode};
 use ironclaw_state::ReadTx;
 use ironclaw_store::refusal::{Denied, Refusal};
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ pub use ironclaw_store::tables::agents::{EgressGrant, egress_of, egress_of_all, 
 /// Grants of one agent.
 const GRANTS_MAX: usize = 64;
 
-ironclaw_contract::settings! {
+ironclaw_operator::settings! {
     /// `[egress]`
     pub struct Config for egress {
         /// Let a change grant a host of this machine to an agent, with its port; for tests and local services.

@@ -2,7 +2,7 @@
 //!
 //! Never sends a message, and gives no agent a tool: a member uses at a request only tools that it has itself.
 
-use ironclaw_contract::operator::{Bound, DenialCode};
+use ironclaw_operator::{Bound, DenialCode};
 use ironclaw_state::ReadTx;
 use ironclaw_store::refusal::{Denied, Refusal};
 

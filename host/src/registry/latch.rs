@@ -4,8 +4,8 @@
 //! turn was open waits again. See [`crate::runtime::emergency_stop`].
 
 use crate::registry::Person;
-use ironclaw_contract::operator::{LedgerEvent, PANIC_FILE, PANIC_RESERVE_FILE};
 use ironclaw_ledger::Entry;
+use ironclaw_operator::{LedgerEvent, PANIC_FILE, PANIC_RESERVE_FILE};
 use ironclaw_state::home::{self, Home};
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::tables::facts::{self, Fact};

@@ -100,7 +100,7 @@ impl HostPolicy {
     }
 }
 
-ironclaw_contract::settings! {
+ironclaw_operator::settings! {
     /// `[mounts]`
     pub struct MountsConfig for mounts {
         /// Agents may be granted these directories of the machine, and directories below them.
@@ -108,7 +108,7 @@ ironclaw_contract::settings! {
     }
 }
 
-ironclaw_contract::settings! {
+ironclaw_operator::settings! {
     /// `[approval]`
     pub struct ApprovalConfig for approval {
         /// The longest time that the calls of one turn wait for people who are present; after it the model goes on without them.

@@ -6,7 +6,7 @@ pub(super) mod ending;
 
 use super::channels;
 use ending::{end, identity_entry};
-use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_operator::{DenialCode, LedgerEvent};
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::refusal::{Denied, Refusal};
 use ironclaw_store::tables::notifications as table;

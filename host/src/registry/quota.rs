@@ -7,13 +7,13 @@ pub mod workspace;
 
 use crate::registry::LOOPBACK;
 use ironclaw_contract::ids::PersonId;
-use ironclaw_contract::operator::{Bound, DenialCode};
+use ironclaw_operator::{Bound, DenialCode};
 use ironclaw_state::ReadTx;
 use ironclaw_store::refusal::{Denied, Refusal};
 use ironclaw_store::tables::messages::{Load, waiting_of_person, waiting_on_channel};
 use ironclaw_store::tables::sessions;
 
-ironclaw_contract::settings! {
+ironclaw_operator::settings! {
     /// `[quota]`; the loopback has no bound of a channel.
     pub struct Config for quota {
         /// The most conversations of one person that are not removed.

@@ -6,9 +6,9 @@
 pub use ironclaw_store::tables::agents::{administered, role_of, roles_of as list_for_agent};
 
 use ironclaw_contract::ids::PersonId;
-use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::{Access, AgentRole};
 use ironclaw_ledger::Entry;
+use ironclaw_operator::LedgerEvent;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::tables;
 use ironclaw_store::tables::agents::Agent;

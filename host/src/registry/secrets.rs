@@ -4,10 +4,10 @@
 //! `calls::model_socket::endpoints`.
 
 use ironclaw_contract::ids::PersonId;
-use ironclaw_contract::operator::{Bound, DenialCode, LedgerEvent, SecretSource as Source};
 use ironclaw_judge::egress::SECRET_CHARACTERS_MAX;
 pub use ironclaw_judge::egress::{SECRET_PREFIX as PREFIX, SecretName};
 use ironclaw_ledger::Entry;
+use ironclaw_operator::{Bound, DenialCode, LedgerEvent, SecretSource as Source};
 use ironclaw_state::keys::{self, SecretText, WrappingKey};
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::refusal::{Denied, Refusal};

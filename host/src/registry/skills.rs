@@ -4,8 +4,8 @@
 
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, PersonId, SessionId, TurnId};
-use ironclaw_contract::operator::{Bound, DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
+use ironclaw_operator::{Bound, DenialCode, LedgerEvent};
 use ironclaw_skill::signature::PublicKey;
 use ironclaw_skill::{Manifest, Name, Version};
 use ironclaw_state::{Error, ReadTx, WriteTx};
@@ -15,7 +15,7 @@ use ironclaw_store::times::DAY_MS;
 use ironclaw_text::excerpt::{quoted, start};
 use std::collections::BTreeSet;
 
-pub use ironclaw_contract::operator::SkillTrust as Trust;
+pub use ironclaw_operator::SkillTrust as Trust;
 
 pub use ironclaw_store::tables::skills::{
     Brought, Installed, Key, Package, Source, agents_of_signer, agents_of_version, find, key_by_id, keys,

@@ -65,8 +65,8 @@ mod tests {
     use crate::gateway::writers::{self, agents::create_agent};
     use crate::registry::{self, AgentDraft};
     use crate::sessions::store::tests::{draft, make_owner};
-    use ironclaw_contract::operator::DenialCode;
     use ironclaw_contract::seam::change::Access;
+    use ironclaw_operator::DenialCode;
     use ironclaw_state::WriteTx;
     use ironclaw_store::record;
 
@@ -88,7 +88,7 @@ mod tests {
             let admin = registry::add_person(tx, "Adam", Role::Admin, owner.id).expect("a name");
             let new = tables::channels::NewChannel {
                 name: "desk",
-                kind: ironclaw_contract::operator::ChannelKind::Webhook,
+                kind: ironclaw_operator::ChannelKind::Webhook,
                 url: "https://example.org/",
                 idempotent: false,
                 wrapped: b"wrapped",

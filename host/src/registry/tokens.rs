@@ -10,8 +10,8 @@ pub use ironclaw_store::tables::people::{
 use super::people::refuse;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
-use ironclaw_contract::operator::{Bound, DenialCode, LedgerEvent, TokenId};
 use ironclaw_ledger::Entry;
+use ironclaw_operator::{Bound, DenialCode, LedgerEvent, TokenId};
 use ironclaw_state::keys;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::refusal::{Denied, Refusal};

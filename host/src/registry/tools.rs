@@ -22,7 +22,7 @@ use definitions::{
     actions, find_tools, git_push, http_fetch, memory, network_command, read_skill, run_command, schedule_manage,
     send_file, send_message, workspace,
 };
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_operator::DenialCode;
 use ironclaw_store::refusal::Refusal;
 use ironclaw_text::excerpt::quoted;
 use names::AUTOMATIC;

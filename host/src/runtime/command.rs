@@ -4,10 +4,10 @@
 
 use crate::registry::Person;
 use ironclaw_contract::ids::{MessageId, PersonId, TurnId};
-use ironclaw_contract::operator::Proof;
 use ironclaw_contract::seam::outbound::Progress;
 use ironclaw_jail::launcher::Process;
 use ironclaw_jail::shortage::Shortage;
+use ironclaw_operator::Proof;
 use ironclaw_store::refusal::Refusal;
 use tokio::sync::oneshot;
 

@@ -8,13 +8,13 @@ mod path;
 mod tests;
 pub mod versions;
 
-pub use ironclaw_contract::operator::FileKind as Kind;
+pub use ironclaw_operator::FileKind as Kind;
 pub use path::{FilePath, shown};
 
 use crate::registry::quota;
 use crate::registry::quota::workspace;
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::operator::{Bound, DenialCode, FILE_GET_BYTES_MAX};
+use ironclaw_operator::{Bound, DenialCode, FILE_GET_BYTES_MAX};
 use ironclaw_state::home::SessionDirectories;
 use ironclaw_store::refusal::{Denied, Refusal};
 use nix::dir::Dir;

@@ -9,8 +9,8 @@ pub use ironclaw_store::tables::sessions::{
 
 use crate::registry::{self, Agent, Person, Role};
 use ironclaw_contract::ids::{PersonId, SessionId};
-use ironclaw_contract::operator::{Bound, DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
+use ironclaw_operator::{Bound, DenialCode, LedgerEvent};
 use ironclaw_state::keys::WrappingKey;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
@@ -135,7 +135,7 @@ pub fn set_session_state(
         SessionState::Active => Entry::new(LedgerEvent::SessionReleased),
         SessionState::Parked => Entry::new(LedgerEvent::SessionParked),
         SessionState::Quarantined => {
-            Entry::new(LedgerEvent::SessionQuarantined).fault(ironclaw_contract::operator::Fault::Sandbox)
+            Entry::new(LedgerEvent::SessionQuarantined).fault(ironclaw_operator::Fault::Sandbox)
         }
         SessionState::Removed => Entry::new(LedgerEvent::SessionRemoved),
     };

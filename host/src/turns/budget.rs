@@ -16,8 +16,8 @@ use ironclaw_store::times::DAY_MS;
 use std::fmt;
 
 pub use crate::registry::live_settings::budget::Config;
-pub use ironclaw_contract::operator::CeilingKind as Ceiling;
 pub use ironclaw_model::OUTPUT_TOKENS_BOOKED;
+pub use ironclaw_operator::CeilingKind as Ceiling;
 pub use ironclaw_store::tables::models::{OwnCeilings, Spent};
 
 /// A ceiling that is set.

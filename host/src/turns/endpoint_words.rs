@@ -5,9 +5,9 @@
 
 use crate::sessions::store;
 use ironclaw_contract::ids::{ItemId, SessionId, TurnId};
-use ironclaw_contract::operator;
 use ironclaw_ledger::rfc3339;
 use ironclaw_model::fault::{Failure, Fault};
+use ironclaw_operator as operator;
 use ironclaw_state::keys::{ContentKey, WrappingKey};
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;

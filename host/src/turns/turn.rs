@@ -18,10 +18,10 @@ pub use ironclaw_store::tables::turns::{
 
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::Kind;
-use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::message::Status;
 use ironclaw_judge::{Classes, Principal, ReceiverPolicy};
 use ironclaw_ledger::Entry;
+use ironclaw_operator::LedgerEvent;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::tables::agent_messages::{self, AgentMessageKind};
 use ironclaw_store::tables::items;

@@ -1,7 +1,7 @@
 //! The audit of a configuration: findings about the reach of agents, the people, their rights and the copies of the record.
 //!
 //! Reads the record and the settings, and changes neither. The words of a finding and the commands that mend it are in
-//! [`ironclaw_contract::operator::Finding`].
+//! [`ironclaw_operator::Finding`].
 
 mod people;
 mod reach;
@@ -13,9 +13,9 @@ use crate::registry::policy::{Policy, Rule};
 use crate::registry::secret_users::users;
 use crate::registry::{self, Person, secrets, skills};
 use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::operator::{BACKUP_DAYS_MAX, Finding, HeadsKept, Role, SECRET_DAYS_MAX};
 use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_judge::Class;
+use ironclaw_operator::{BACKUP_DAYS_MAX, Finding, HeadsKept, Role, SECRET_DAYS_MAX};
 use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;
 use ironclaw_store::tables::facts::{self, Fact};

@@ -6,12 +6,12 @@ mod outside;
 
 pub use outside::AcceptError;
 
-use ironclaw_contract::operator::{LedgerEvent, LedgerHead, Rotated, SignedHead};
 use ironclaw_ledger::archive::{self, RotationReason};
 use ironclaw_ledger::head::{self, Position, Signed, Signer};
 use ironclaw_ledger::sink::{Sink, no_destination};
 use ironclaw_ledger::{Config, Entry, Genesis};
 use ironclaw_net::backoff::Backoff;
+use ironclaw_operator::{LedgerEvent, LedgerHead, Rotated, SignedHead};
 use ironclaw_state::failpoint;
 use ironclaw_state::home::Home;
 use ironclaw_state::keys::WrappingKey;

@@ -6,7 +6,7 @@
 mod remains;
 
 use ironclaw_contract::ids::{AgentId, SessionId};
-use ironclaw_contract::operator;
+use ironclaw_operator as operator;
 use nix::fcntl::{Flock, FlockArg, OFlag};
 use std::fs::{self, DirBuilder};
 use std::io::{self, Read, Write};

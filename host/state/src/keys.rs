@@ -24,7 +24,7 @@ const KEY_BYTES: usize = 32;
 /// Name of the systemd credential that may hold the master key.
 pub const CREDENTIAL: &str = "ironclaw-master-key";
 
-ironclaw_contract::settings! {
+ironclaw_operator::settings! {
     /// `[keys]`
     pub struct Config for keys {
         /// The file with the master key.

@@ -3,7 +3,7 @@
 //! Never holds an id, a name of a person or a text: every label is a word of the host or the name of a model endpoint. The host
 //! counts at each commit and reads the gauges at each request, so an idle host does nothing. See `api::health` of the host.
 
-use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_operator::LedgerEvent;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;

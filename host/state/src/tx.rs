@@ -4,7 +4,7 @@
 
 use super::{Error, SEARCH_CHECKS, SEARCH_UNTIL, sql};
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
-use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_operator::LedgerEvent;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, ToSql};
 use std::ops::Deref;
 use std::time::Instant;

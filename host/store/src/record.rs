@@ -2,13 +2,13 @@
 //!
 //! Decides nothing: each transaction belongs to the module that starts it. See `runtime::pipeline`.
 
-use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
+use ironclaw_operator::LedgerEvent;
 use ironclaw_state::State;
 use ironclaw_state::keys::WrappingKey;
 use ironclaw_state::seal::Sealer;
 
-ironclaw_contract::settings! {
+ironclaw_operator::settings! {
     /// `[items]`
     pub struct ItemsConfig for items {
         /// The most messages, outputs and results of one session; the oldest are dropped first.

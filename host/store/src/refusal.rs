@@ -6,7 +6,7 @@ mod denied;
 
 pub use denied::{Decide, Denied};
 
-use ironclaw_contract::operator::{Bound, DenialCode};
+use ironclaw_operator::{Bound, DenialCode};
 use std::fmt;
 
 /// A deliberate no, for a person to read and for the ledger.

@@ -11,7 +11,7 @@ use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
 use crate::support::model_server::{Act, Server};
 use crate::support::record;
 use crate::support::site::{LOOPBACK, Site};
-use ironclaw_contract::operator::PANIC_FILE;
+use ironclaw_operator::PANIC_FILE;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::net::TcpListener;

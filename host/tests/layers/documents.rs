@@ -1,27 +1,9 @@
 //! Tests of the names of files and types in the documents.
 
+use super::crates::CRATES;
 use super::source::{read, sources, workspace};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-
-/// The crates with sources, by directory.
-const DIRECTORIES: [&str; 15] = [
-    "contract",
-    "host",
-    "host/calendar",
-    "host/jail",
-    "host/judge",
-    "host/ledger",
-    "host/mcp",
-    "host/mcp-demo",
-    "host/model",
-    "host/skill",
-    "host/state",
-    "host/store",
-    "host/text",
-    "ironctl",
-    "sandbox",
-];
 
 /// Returns the Markdown files below a directory.
 fn documents(directory: &Path) -> Vec<PathBuf> {
@@ -97,7 +79,7 @@ fn every_row_of_what_works_with_models_names_a_test() {
 #[test]
 fn every_type_of_the_glossary_is_declared() {
     let mut declared = BTreeSet::new();
-    for source in DIRECTORIES.iter().flat_map(|directory| sources(directory).into_values()) {
+    for source in CRATES.iter().flat_map(|owner| sources(owner.directory).into_values()) {
         for line in source.lines() {
             // A list of words of the seam is declared by a macro, as `Name {`.
             declared.extend(

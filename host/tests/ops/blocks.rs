@@ -3,9 +3,9 @@
 //! They use the host as a library.
 
 use ironclaw_contract::ids::{MessageId, TurnId};
-use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::crypt::SessionKey;
 use ironclaw_ledger::{Entry, stages};
+use ironclaw_operator::LedgerEvent;
 use ironclaw_state::home::Home;
 use ironclaw_state::{Error, State, WriteTx};
 

@@ -4,9 +4,9 @@
 
 use super::state::{KEY, with_record};
 use crate::support::host_fixture::WAIT_MAX;
-use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::crypt::SessionKey;
 use ironclaw_ledger::Entry;
+use ironclaw_operator::LedgerEvent;
 use ironclaw_state::{Error, ReadTx, State, WriteTx};
 
 const NOTES: &str = "SELECT count(*) FROM meta WHERE key LIKE 'note %'";

@@ -5,9 +5,9 @@
 use crate::support::host_fixture::{Build, TestHost, WAIT_MAX};
 use crate::support::jail_fixture::host_users;
 use crate::support::record;
-use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::crypt::SessionKey;
 use ironclaw_ledger::{Entry, chain};
+use ironclaw_operator::LedgerEvent;
 use ironclaw_state::{Error, ReadTx, State, View, WriteTx};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

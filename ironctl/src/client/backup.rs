@@ -4,8 +4,8 @@ use super::Client;
 use crate::failure::Error;
 use crate::new_file::NewFile;
 use http_body_util::BodyExt;
-use ironclaw_contract::operator::routes::BACK_UP;
-use ironclaw_contract::operator::{BACKUP_TRAILER, Backup};
+use ironclaw_operator::routes::BACK_UP;
+use ironclaw_operator::{BACKUP_TRAILER, Backup};
 use std::time::Duration;
 use tokio::time::timeout;
 

@@ -4,7 +4,7 @@
 
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use ironclaw_contract::operator::{CallProgress, CallRequest, Draft, MessageView, Stage};
+use ironclaw_operator::{CallProgress, CallRequest, Draft, MessageView, Stage};
 use ironclaw_text::events::{self, Event, TooLarge};
 
 /// Bytes of an event; a reply is far smaller.

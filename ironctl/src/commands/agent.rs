@@ -16,7 +16,7 @@ use crate::clock;
 use crate::failure::Error;
 use crate::output::table::Columns;
 use clap::Subcommand;
-use ironclaw_contract::operator::{Agent, ChangeKind, NewAgent, routes};
+use ironclaw_operator::{Agent, ChangeKind, NewAgent, routes};
 use serde_json::json;
 
 /// The columns of the list.

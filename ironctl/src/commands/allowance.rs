@@ -9,7 +9,7 @@ use crate::failure::Error;
 use crate::output::joined;
 use crate::own_command::own_command;
 use clap::Subcommand;
-use ironclaw_contract::operator::{Allowance, AllowanceDraft, AllowanceOffer, NewAllowance, routes};
+use ironclaw_operator::{Allowance, AllowanceDraft, AllowanceOffer, NewAllowance, routes};
 use ironclaw_text::shell::quoted;
 use serde_json::{Map, Value, json};
 

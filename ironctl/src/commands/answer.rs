@@ -6,7 +6,7 @@ use super::chat::{self, duration};
 use super::question;
 use crate::at::At;
 use crate::failure::Error;
-use ironclaw_contract::operator::routes;
+use ironclaw_operator::routes;
 use std::time::Duration;
 
 /// Options of `ironctl answer`.

@@ -9,7 +9,7 @@ use super::review::{self, Choice, Words};
 use crate::at::At;
 use crate::client::Client;
 use crate::failure::Error;
-use ironclaw_contract::operator::Digest;
+use ironclaw_operator::Digest;
 
 /// Options of `ironctl approve`.
 #[derive(Debug, clap::Args)]

@@ -9,7 +9,7 @@ use crate::at::At;
 use crate::failure::Error;
 use crate::host_binary::{self, Offline};
 use clap::Subcommand;
-use ironclaw_contract::operator::{AcceptBreak, BreakAccepted, LedgerHead, Rotated, routes};
+use ironclaw_operator::{AcceptBreak, BreakAccepted, LedgerHead, Rotated, routes};
 use serde::de::DeserializeOwned;
 use std::fs::OpenOptions;
 use std::io::Write;

@@ -8,7 +8,7 @@ use crate::host_binary::{self, Offline};
 use crate::new_file::NewFile;
 use crate::own_command::own_command;
 use clap::Subcommand;
-use ironclaw_contract::operator::{Backup, BackupRestored, BackupVerified, routes};
+use ironclaw_operator::{Backup, BackupRestored, BackupVerified, routes};
 use ironclaw_text::shell::quoted;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -6,7 +6,7 @@ use super::change::{APPLY_TIMEOUT, POLL_PAUSE, in_words};
 use crate::client::Client;
 use crate::failure::Error;
 use crate::output::Output;
-use ironclaw_contract::operator::{CallRequest, RequestStatus, routes};
+use ironclaw_operator::{CallRequest, RequestStatus, routes};
 use tokio::time::{Instant, sleep};
 
 /// Returns whether people can still decide on a call.
@@ -57,7 +57,7 @@ pub fn standing(request: &CallRequest) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ironclaw_contract::operator::Digest;
+    use ironclaw_operator::Digest;
     use serde_json::json;
 
     /// Returns a request with this number and status.

@@ -10,7 +10,7 @@ use crate::failure::Error;
 use crate::output::Output;
 use crate::output::table::Columns;
 use clap::Subcommand;
-use ironclaw_contract::operator::{
+use ironclaw_operator::{
     Change, ChangeKind, ChangeStatus, ChangeSummary, Decision, DenialCode, NewChange, PAYLOAD_BYTES_MAX, Payload,
     Requester, routes,
 };

@@ -11,7 +11,7 @@ use crate::output::Output;
 use crate::output::table::Columns;
 use clap::Subcommand;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use ironclaw_contract::operator::{Channel, ChannelKind, NewChannel, NewChannelMade, RefusedRequests, routes};
+use ironclaw_operator::{Channel, ChannelKind, NewChannel, NewChannelMade, RefusedRequests, routes};
 use serde_json::json;
 use std::io::{self, Read};
 

@@ -26,9 +26,7 @@ use crate::output::Output;
 use attach::TEXT_BYTES_MAX;
 use conversation::{new_thread, remark_thread};
 use final_answer::{answer, answer_json, print_reply};
-use ironclaw_contract::operator::{
-    CallState, Class, DenialCode, MessageCall, MessageView, NewMessage, Recorded, routes,
-};
+use ironclaw_operator::{CallState, Class, DenialCode, MessageCall, MessageView, NewMessage, Recorded, routes};
 use ironclaw_text::visible;
 use jiff::SignedDuration;
 use progress::LiveTurn;

@@ -6,7 +6,7 @@ use crate::at::At;
 use crate::failure::Error;
 use crate::host_binary::Offline;
 use clap::Subcommand;
-use ironclaw_contract::operator::{Reloaded, routes};
+use ironclaw_operator::{Reloaded, routes};
 
 /// The verbs of `ironctl config`.
 #[derive(Debug, Subcommand)]

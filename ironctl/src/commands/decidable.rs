@@ -8,7 +8,7 @@ use super::{call_request, change};
 use crate::client::Client;
 use crate::failure::Error;
 use crate::output::Output;
-use ironclaw_contract::operator::{CallRequest, Change, Decision, Digest, Rejection, routes};
+use ironclaw_operator::{CallRequest, Change, Decision, Digest, Rejection, routes};
 use serde::Serialize;
 
 /// The first characters of the id of an approval request.

@@ -7,7 +7,7 @@ use crate::at::At;
 use crate::clock;
 use crate::failure::Error;
 use clap::Subcommand;
-use ironclaw_contract::operator::{DeadLetter, routes};
+use ironclaw_operator::{DeadLetter, routes};
 
 /// The verbs of `ironctl delivery`.
 #[derive(Debug, Subcommand)]

@@ -7,7 +7,7 @@ use super::propose;
 use crate::at::At;
 use crate::failure::Error;
 use clap::Subcommand;
-use ironclaw_contract::operator::{ChangeKind, Destination, routes};
+use ironclaw_operator::{ChangeKind, Destination, routes};
 use serde_json::json;
 
 /// The verbs of `ironctl destination`.

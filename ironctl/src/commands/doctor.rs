@@ -15,7 +15,7 @@ use crate::home::Home;
 use crate::host_binary::{self, Offline};
 use crate::output::Output;
 use check::{failed, passed};
-use ironclaw_contract::operator::{
+use ironclaw_operator::{
     Attempt, BOUNDED_OR_REPORTED, Bound, Check, DamagedSkill, Preflight, Proof, SessionPhase, Status, routes,
 };
 use serde_json::{Value, json};

@@ -6,7 +6,7 @@ use crate::at::At;
 use crate::client::Client;
 use crate::failure::Error;
 use crate::processes::Process;
-use ironclaw_contract::operator::{Status, routes};
+use ironclaw_operator::{Status, routes};
 use serde_json::json;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};

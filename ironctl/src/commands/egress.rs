@@ -11,7 +11,7 @@ use super::tool::print_tested;
 use crate::at::At;
 use crate::failure::Error;
 use clap::Subcommand;
-use ironclaw_contract::operator::{ChangeKind, Commands, EgressGrant, TestCall, routes};
+use ironclaw_operator::{ChangeKind, Commands, EgressGrant, TestCall, routes};
 use serde_json::{Value, json};
 
 /// The verbs of `ironctl egress`.

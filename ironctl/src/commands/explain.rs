@@ -8,7 +8,7 @@ use crate::at::At;
 use crate::clock;
 use crate::failure::Error;
 use crate::output::{Output, joined};
-use ironclaw_contract::operator::{
+use ironclaw_operator::{
     ArgumentRule, CallState, Ceiling, Class, DenialCode, ExplainCall, ExplainedCall, Situation, Supposition,
     ToolArgument, ToolReach, ToolRule, routes,
 };
@@ -143,8 +143,8 @@ fn words(request: Supposition, of: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ironclaw_contract::operator::{CoveringAllowance, Remedy, Role};
     use ironclaw_contract::seam::change::GuardMode;
+    use ironclaw_operator::{CoveringAllowance, Remedy, Role};
 
     #[test]
     fn facts_and_rows_name_what_decides() {

@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::failure::Error;
 use crate::{clock, local_file};
 use clap::Subcommand;
-use ironclaw_contract::operator::{FILE_LEVELS_MAX, FILE_PUT_BYTES_MAX, FileHistory, FileRestore, routes};
+use ironclaw_operator::{FILE_LEVELS_MAX, FILE_PUT_BYTES_MAX, FileHistory, FileRestore, routes};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 

@@ -6,7 +6,7 @@ use super::propose;
 use crate::at::At;
 use crate::failure::Error;
 use clap::Subcommand;
-use ironclaw_contract::operator::{AgentGroup, ChangeKind, routes};
+use ironclaw_operator::{AgentGroup, ChangeKind, routes};
 use serde_json::json;
 
 /// The verbs of `ironctl group`.

@@ -12,7 +12,7 @@ use crate::client::Client;
 use crate::failure::Error;
 use crate::output::{NARROW, Output};
 use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::operator::{EntryId, Inbox, InboxEntry, NewRequestReset, routes};
+use ironclaw_operator::{EntryId, Inbox, InboxEntry, NewRequestReset, routes};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;

@@ -7,7 +7,7 @@ use crate::at::At;
 use crate::failure::Error;
 use crate::host_binary::Offline;
 use clap::Subcommand;
-use ironclaw_contract::operator::routes;
+use ironclaw_operator::routes;
 use std::path::PathBuf;
 
 /// The verbs of `ironctl key`.

@@ -15,7 +15,7 @@ use super::propose;
 use crate::at::At;
 use crate::failure::Error;
 use clap::Subcommand;
-use ironclaw_contract::operator::{ChangeKind, McpListed, McpServer, routes};
+use ironclaw_operator::{ChangeKind, McpListed, McpServer, routes};
 use serde_json::json;
 
 pub use show::show_tool;

@@ -7,7 +7,7 @@ use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
 use clap::Subcommand;
-use ironclaw_contract::operator::{NewNote, Notes, routes};
+use ironclaw_operator::{NewNote, Notes, routes};
 use serde_json::json;
 
 /// The verbs of `ironctl memory`.

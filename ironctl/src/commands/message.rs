@@ -8,7 +8,7 @@ use super::delivery;
 use crate::at::At;
 use crate::failure::Error;
 use clap::Subcommand;
-use ironclaw_contract::operator::{DenialCode, routes};
+use ironclaw_operator::{DenialCode, routes};
 use std::time::Duration;
 
 /// The code of the host for a message of another person.

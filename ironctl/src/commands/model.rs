@@ -13,7 +13,7 @@ use crate::at::At;
 use crate::failure::Error;
 use crate::output::Output;
 use clap::Subcommand;
-use ironclaw_contract::operator::{ChangeKind, Model, routes};
+use ironclaw_operator::{ChangeKind, Model, routes};
 use notice::{default_notice, test_result};
 use serde_json::json;
 

@@ -8,7 +8,7 @@ use crate::at::At;
 use crate::client::is_listening;
 use crate::failure::Error;
 use crate::processes::{self, Process};
-use ironclaw_contract::operator::{DenialCode, Panicked, routes};
+use ironclaw_operator::{DenialCode, Panicked, routes};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::time::Duration;

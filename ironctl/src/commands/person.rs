@@ -11,7 +11,7 @@ use crate::failure::Error;
 use crate::output::Output;
 use crate::output::table::Columns;
 use clap::Subcommand;
-use ironclaw_contract::operator::{
+use ironclaw_operator::{
     DenialCode, KeptOfPerson, NewIdentity, NewPerson, NewPlace, NewRole, Person, RemovedPerson, TokenState, routes,
 };
 use serde_json::json;

@@ -7,7 +7,7 @@ use super::review::{self, Choice, Words};
 use crate::at::At;
 use crate::client::Client;
 use crate::failure::Error;
-use ironclaw_contract::operator::{
+use ironclaw_operator::{
     Change, ChangeKind, ChangeStatus, Decision, DenialCode, NewChange, Payload, Rejection, SubmittedChange, routes,
 };
 use serde_json::Value;

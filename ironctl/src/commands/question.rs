@@ -12,7 +12,7 @@ use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
 use clap::Subcommand;
-use ironclaw_contract::operator::{InboxEntry, NewAnswer, Recorded, routes};
+use ironclaw_operator::{InboxEntry, NewAnswer, Recorded, routes};
 use serde_json::json;
 
 /// The first characters of the id of a question.

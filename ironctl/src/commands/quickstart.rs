@@ -16,7 +16,7 @@ use crate::home::Home;
 use crate::jail;
 use crate::own_command::own_command;
 use ironclaw_contract::ids::SessionId;
-use ironclaw_contract::operator::{Attempt, JailReport, MessageView, NewAgent, NewMessage, Proof, routes};
+use ironclaw_operator::{Attempt, JailReport, MessageView, NewAgent, NewMessage, Proof, routes};
 use model_commands::ModelCommand;
 use serde::Serialize;
 use serde_json::{Value, json};

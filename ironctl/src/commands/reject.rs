@@ -6,7 +6,7 @@ use super::decidable::Decidable;
 use super::question::QUESTION_PREFIX;
 use crate::at::At;
 use crate::failure::Error;
-use ironclaw_contract::operator::{Rejection, routes};
+use ironclaw_operator::{Rejection, routes};
 
 /// Options of `ironctl reject`.
 #[derive(Debug, clap::Args)]

@@ -4,7 +4,7 @@
 
 use crate::at::At;
 use crate::failure::Error;
-use ironclaw_contract::operator::routes;
+use ironclaw_operator::routes;
 
 /// Ends the emergency stop; succeeds if there is none.
 pub async fn run(at: &At) -> Result<(), Error> {

@@ -14,7 +14,7 @@ use crate::client::Client;
 use crate::failure::Error;
 use crate::output::Output;
 use crate::terminal_line;
-use ironclaw_contract::operator::{CallRequest, Change, Digest, PersonPage};
+use ironclaw_operator::{CallRequest, Change, Digest, PersonPage};
 use sections::Sections;
 use std::io::{self, IsTerminal};
 use words::Word;

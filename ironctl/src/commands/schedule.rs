@@ -7,7 +7,7 @@ use crate::at::At;
 use crate::failure::Error;
 use crate::output::table::Columns;
 use clap::{ArgGroup, Subcommand};
-use ironclaw_contract::operator::{
+use ironclaw_operator::{
     Change, ChangeKind, DryRun, Occurrence, OccurrenceState, ScheduleFlow, ScheduleState, ScheduleView, routes,
 };
 use serde_json::{Value, json};

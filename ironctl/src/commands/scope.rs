@@ -7,7 +7,7 @@ use crate::failure::Error;
 use crate::local_file;
 use crate::output::joined;
 use clap::Subcommand;
-use ironclaw_contract::operator::{Class, SCOPE_CASES_BYTES_MAX, ScopeMeasure, TestScope, WrongScope, routes};
+use ironclaw_operator::{Class, SCOPE_CASES_BYTES_MAX, ScopeMeasure, TestScope, WrongScope, routes};
 use std::path::{Path, PathBuf};
 
 /// The verbs of `ironctl scope`.

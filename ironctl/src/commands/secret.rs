@@ -9,7 +9,7 @@ use crate::failure::Error;
 use crate::output::table::Columns;
 use crate::secret_input::{self, Typed};
 use clap::Subcommand;
-use ironclaw_contract::operator::{NewSecret, NewSecretValue, Secret, routes};
+use ironclaw_operator::{NewSecret, NewSecretValue, Secret, routes};
 
 /// The columns of the list.
 const COLUMNS: Columns<'_, 5> =

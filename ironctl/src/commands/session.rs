@@ -15,7 +15,7 @@ use crate::output::table::Columns;
 use crate::{clock, jail};
 use clap::Subcommand;
 use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::operator::{Session, TranscriptItem, routes};
+use ironclaw_operator::{Session, TranscriptItem, routes};
 use serde::Serialize;
 use serde_json::json;
 use std::path::PathBuf;

@@ -8,7 +8,7 @@ use crate::failure::Error;
 use crate::output::Output;
 use crate::output::table::Columns;
 use crate::{clock, jail};
-use ironclaw_contract::operator::{SessionPhase, SessionStatus, Status, routes};
+use ironclaw_operator::{SessionPhase, SessionStatus, Status, routes};
 
 /// Prints the status as tables, or as JSON.
 pub async fn run(at: &At) -> Result<(), Error> {

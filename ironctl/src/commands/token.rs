@@ -9,7 +9,7 @@ use crate::failure::Error;
 use crate::new_file::NewFile;
 use crate::output::Output;
 use clap::Subcommand;
-use ironclaw_contract::operator::{IssuedToken, NewToken, Token, routes};
+use ironclaw_operator::{IssuedToken, NewToken, Token, routes};
 use std::path::{Path, PathBuf};
 
 /// The verbs of `ironctl token`.

@@ -8,7 +8,7 @@ use crate::at::At;
 use crate::failure::Error;
 use crate::output::joined;
 use clap::Subcommand;
-use ironclaw_contract::operator::{Class, ManifestSchema, TestCall, TestedCall, Tool, ToolRule, routes};
+use ironclaw_operator::{Class, ManifestSchema, TestCall, TestedCall, Tool, ToolRule, routes};
 
 /// The verbs of `ironctl tool`.
 #[derive(Debug, Subcommand)]
@@ -78,7 +78,7 @@ async fn show(at: &At, name: &str) -> Result<(), Error> {
     } else {
         at.out.line(format!("agents: {}", tool.agents.join(" ")))?;
     }
-    let row = |argument: ironclaw_contract::operator::ToolArgument| {
+    let row = |argument: ironclaw_operator::ToolArgument| {
         let receiver = if argument.outward { "a third party" } else { "" };
         [argument.name, argument.rule.to_string(), receiver.to_owned()]
     };

@@ -9,7 +9,7 @@ use crate::at::At;
 use crate::failure::Error;
 use crate::home::Home;
 use crate::host_binary::{self, Offline};
-use ironclaw_contract::operator::{Removal, RemovalPath};
+use ironclaw_operator::{Removal, RemovalPath};
 use nix::unistd::geteuid;
 use serde_json::json;
 use std::fs;

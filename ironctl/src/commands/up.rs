@@ -10,7 +10,7 @@ use crate::client::Client;
 use crate::failure::Error;
 use crate::home::Home;
 use crate::host_binary::Offline;
-use ironclaw_contract::operator::{Preflight, Status, routes};
+use ironclaw_operator::{Preflight, Status, routes};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -212,7 +212,7 @@ fn stderr_from(home: &Home, from: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ironclaw_contract::operator::Check;
+    use ironclaw_operator::Check;
 
     #[test]
     fn unfit_machine_is_refused_with_reason_and_remedy() {

@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
-use ironclaw_contract::operator::{Model, ModelKind, Usage, UsageRow, routes};
+use ironclaw_operator::{Model, ModelKind, Usage, UsageRow, routes};
 use serde_json::json;
 
 /// Days that are shown unless the caller names another number.

@@ -5,7 +5,7 @@
 use crate::at::At;
 use crate::clock;
 use crate::failure::Error;
-use ironclaw_contract::operator::{Whoami, routes};
+use ironclaw_operator::{Whoami, routes};
 use serde::Serialize;
 
 /// The JSON of the caller.

@@ -10,7 +10,7 @@ use crate::at::At;
 use crate::clock;
 use crate::failure::Error;
 use crate::output::{Output, joined};
-use ironclaw_contract::operator::{
+use ironclaw_operator::{
     CallRequest, CallStage, ChainLink, DenialCode, EndpointWords, QuestionWhy, RequestReason, Why, routes,
 };
 

@@ -4,7 +4,7 @@ use super::operator::AT;
 use super::seam::{digest, id};
 use super::{Shape, shape};
 use ironclaw_contract::ids::PersonId;
-use ironclaw_contract::operator::{
+use ironclaw_operator::{
     AcceptBreak, AcceptedBreak, BreakAccepted, HEAD_DOMAIN, HeadsKept, LedgerBad, LedgerFault, LedgerHead,
     LedgerVerdict, LedgerWhole, Rotated, SignedHead,
 };

@@ -4,13 +4,13 @@ use super::seam::id;
 use super::{Shape, shape};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, RequestId, SessionId, TurnId};
-use ironclaw_contract::operator::{
+use ironclaw_contract::seam::change::GuardMode;
+use ironclaw_contract::seam::egress::Commands;
+use ironclaw_operator::{
     AgentGroup, ArgumentRule, CallStage, CallState, CallWhy, Class, DenialCode, Destination, DestinationState,
     EgressGrant, JudgementStage, LoweredGuard, ManifestSchema, Role, ScopeMeasure, SentFile, StageAnswer, TestCall,
     TestScope, TestedCall, TestedScope, Tool, ToolArgument, ToolReach, ToolRule, WrongScope,
 };
-use ironclaw_contract::seam::change::GuardMode;
-use ironclaw_contract::seam::egress::Commands;
 
 pub(super) fn lowered() -> LoweredGuard {
     LoweredGuard { agent: "clerk".to_owned(), mode: GuardMode::DangerousWarn }

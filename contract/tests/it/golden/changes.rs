@@ -4,11 +4,11 @@ use super::seam::id;
 use super::{Shape, shape};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, CallId, ChangeId, MessageId, PersonId, SessionId, TurnId};
-use ironclaw_contract::operator::{
+use ironclaw_contract::seam::change::{ChangeKind, Payload};
+use ironclaw_operator::{
     Approvals, Change, ChangeOrigin, ChangeStatus, ChangeSummary, ChangedAgent, Changes, Decision, NewChange,
     Rejection, Requester, RequesterId, RequesterKind, SubmittedChange,
 };
-use ironclaw_contract::seam::change::{ChangeKind, Payload};
 use serde_json::{Value, json};
 
 pub(super) fn shapes() -> Vec<Shape> {

@@ -3,11 +3,11 @@
 use super::seam::id;
 use super::{Shape, shape};
 use ironclaw_contract::ids::{DeliveryId, MessageId, SessionId};
-use ironclaw_contract::operator::{
+use ironclaw_contract::seam::change::{Engage, Ignored, Senders, Sharing, UnknownSenders};
+use ironclaw_operator::{
     AgentWiring, Channel, ChannelKind, ChannelProbe, ChannelTest, DeadLetter, DeadLetterDone, DeadLetters, DenialCode,
     NewChannel, NewChannelMade, NewWiring, Receipt, RefusedRequests, SignatureRule, Taken, WaitingSender,
 };
-use ironclaw_contract::seam::change::{Engage, Ignored, Senders, Sharing, UnknownSenders};
 
 const AT: &str = "2026-11-18T11:06:40.123Z";
 

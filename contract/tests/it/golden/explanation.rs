@@ -3,11 +3,11 @@
 use super::operator::AT;
 use super::seam::digest;
 use super::{Shape, calls, shape, usage};
-use ironclaw_contract::operator::{
+use ironclaw_contract::seam::change::GuardMode;
+use ironclaw_operator::{
     CallState, Class, ConfigurationAudit, CoveringAllowance, DenialCode, ExplainCall, ExplainedCall, Finding,
     NewAllowed, NotedBackup, Remedy, Situation, Supposition, ToolReach,
 };
-use ironclaw_contract::seam::change::GuardMode;
 
 pub(super) fn shapes() -> Vec<Shape> {
     let asked = ExplainCall {

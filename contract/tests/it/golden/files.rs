@@ -4,7 +4,7 @@ use super::operator::{AT, session_id};
 use super::seam::{digest, id};
 use super::{Shape, shape};
 use ironclaw_contract::ids::TurnId;
-use ironclaw_contract::operator::{
+use ironclaw_operator::{
     Conversation, FileEntry, FileHistory, FileKind, FileLeftOut, FileList, FileLoss, FileRemoved, FileRestore,
     FileRestored, FileStored, FileVersion, NewConversation, NoCopy,
 };

@@ -1,9 +1,7 @@
 //! One sample of every shape about the settings, the backup and the removal of a home. Every value is fixed. See `operator`.
 
 use super::{Shape, shape};
-use ironclaw_contract::operator::{
-    Backup, BackupRestored, BackupVerified, LedgerWhole, Reloaded, Removal, RemovalPath,
-};
+use ironclaw_operator::{Backup, BackupRestored, BackupVerified, LedgerWhole, Reloaded, Removal, RemovalPath};
 
 pub(super) fn shapes() -> Vec<Shape> {
     let home = "/home/olga/.local/state/ironclaw".to_owned();

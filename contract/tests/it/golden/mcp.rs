@@ -2,7 +2,7 @@
 
 use super::{Shape, shape, shape_by_bytes};
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::operator::{
+use ironclaw_operator::{
     AgentMount, AgentPackages, Class, McpCommand, McpHolder, McpListed, McpLoginAnswer, McpLoginBegun, McpLoginState,
     McpLook, McpResolvedCommand, McpServer, McpServerHeader, McpServerHost, McpServerLogin, McpServerState,
     McpServerTool, McpServerVariable, McpTransport, McpUnfit, McpUnfitReason, NewMcpLogin,

@@ -4,7 +4,7 @@ use super::operator::session_id;
 use super::seam::id;
 use super::{Shape, shape, shape_by_bytes};
 use ironclaw_contract::ids::{MessageId, TurnId};
-use ironclaw_contract::operator::{
+use ironclaw_operator::{
     AgentModel, EndpointSettings, EndpointWords, KeptModel, Model, ModelDetails, ModelKind, ModelPreset, ModelQuirk,
     NewModel, NewSecret, NewSecretValue, Reasoning, Secret, SecretSource, SecretValue, SettingsOfModel, SmallContext,
     TestedModel,

@@ -6,7 +6,12 @@ use super::{Shape, audit, files, shape, shape_by_bytes, skills, transcripts};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, MemoryId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::Kind;
-use ironclaw_contract::operator::{
+use ironclaw_contract::seam::change::{
+    Access, AgentRole, Engage, GuardMode, Ignored, Senders, Sharing, UnknownSenders,
+};
+use ironclaw_contract::seam::message;
+use ironclaw_contract::seam::seal::Label;
+use ironclaw_operator::{
     Agent, AgentAbilities, AgentBudget, AgentMcp, AgentMember, AgentMode, AgentMount, AgentPackages, AgentScope,
     AgentWiring, Attempt, Bound, Cancelled, ChainLink, Check, Class, Control, DamagedSkill, Failure, History,
     HistoryLine, HostStatus, JailReport, LedgerLine, MessageFile, MessageImage, MessageView, ModelFailure, NewAgent,
@@ -14,11 +19,6 @@ use ironclaw_contract::operator::{
     Resumed, Run, Session, SessionPhase, SessionStatus, SlotCounts, SmallContext, Speaker, Stage, StageOutcome, Status,
     Stopped, UnreadReplies, UnreadReply, Why,
 };
-use ironclaw_contract::seam::change::{
-    Access, AgentRole, Engage, GuardMode, Ignored, Senders, Sharing, UnknownSenders,
-};
-use ironclaw_contract::seam::message;
-use ironclaw_contract::seam::seal::Label;
 use std::collections::BTreeMap;
 
 pub(super) const AT: &str = "2026-11-18T11:06:40.123Z";

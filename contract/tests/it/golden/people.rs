@@ -4,7 +4,7 @@ use super::seam::id;
 use super::{Shape, shape};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{ChangeId, PersonId};
-use ironclaw_contract::operator::{
+use ironclaw_operator::{
     Health, Identity, IssuedToken, KeptOfPerson, NewIdentity, NewPerson, NewPlace, NewRole, NewToken, Person,
     PersonPage, Readiness, RemovedPerson, Role, Stopping, Token, TokenState, Whoami,
 };

@@ -4,7 +4,7 @@ use super::seam::id;
 use super::{Shape, shape};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, ChangeId, MessageId, QuestionId, RequestId, SessionId, TurnId};
-use ironclaw_contract::operator::{
+use ironclaw_operator::{
     Allowance, AllowanceDraft, AllowanceOffer, AllowancePage, AllowanceStatus, Bound, CallRequest, CallRequests,
     CallState, Class, Decider, DenialCode, EntryId, EntryType, Inbox, InboxEntry, MessageCall, NewAllowance, NewAnswer,
     NewRequestReset, PushDiff, QuestionStatus, QuestionWhy, RequestReason, RequestReset, RequestStatus, ValueOrigin,

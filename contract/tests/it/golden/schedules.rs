@@ -3,10 +3,10 @@
 use super::seam::id;
 use super::{Shape, shape, word};
 use ironclaw_contract::ids::{ChangeId, MessageId, PersonId, ScheduleId};
-use ironclaw_contract::operator::{
+use ironclaw_contract::seam::change::{self, CatchUp, Flow, FlowSource, ReplyTo, RunContext, WrittenBy};
+use ironclaw_operator::{
     DryRun, NextRun, Occurrence, OccurrenceOf, OccurrenceState, ScheduleFlow, ScheduleState, ScheduleView,
 };
-use ironclaw_contract::seam::change::{self, CatchUp, Flow, FlowSource, ReplyTo, RunContext, WrittenBy};
 
 pub(super) fn shapes() -> Vec<Shape> {
     let (schedule, due) = (id::<ScheduleId>("sch", 1), "2026-11-18T07:00:00.000Z".to_owned());

@@ -3,11 +3,11 @@
 use super::seam::digest;
 use super::{Shape, shape};
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::operator::{
+use ironclaw_contract::seam::change::{Change, EnabledTools, Part, Skill};
+use ironclaw_operator::{
     DamagedSkill, InstallSkill, InstalledSkill, NewSkillKey, PinSkill, RemoveSkill, SkillKey, SkillPackage,
     SkillSource, SkillTrust, SkillVersion,
 };
-use ironclaw_contract::seam::change::{Change, EnabledTools, Part, Skill};
 use serde_json::json;
 
 pub(super) fn all() -> Vec<Shape> {

@@ -4,10 +4,10 @@ use super::operator::{AT, session_id};
 use super::seam::{digest, id};
 use super::{Shape, shape};
 use ironclaw_contract::ids::{CallId, ItemId, TurnId};
-use ironclaw_contract::operator::{
+use ironclaw_contract::seam::seal::{ItemKind, Label};
+use ironclaw_operator::{
     CallState, Receipt, Thread, Threads, Transcript, TranscriptCall, TranscriptItem, TranscriptSpan,
 };
-use ironclaw_contract::seam::seal::{ItemKind, Label};
 
 pub(super) fn all() -> Vec<Shape> {
     let call = TranscriptCall {

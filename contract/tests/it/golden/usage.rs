@@ -3,7 +3,7 @@
 use super::seam::id;
 use super::{Shape, shape};
 use ironclaw_contract::ids::{AgentId, CallId, SessionId};
-use ironclaw_contract::operator::{AgentBudget, CallProgress, Ceiling, CeilingKind, Draft, Usage, UsageRow};
+use ironclaw_operator::{AgentBudget, CallProgress, Ceiling, CeilingKind, Draft, Usage, UsageRow};
 
 pub(super) fn ceiling() -> Ceiling {
     Ceiling {

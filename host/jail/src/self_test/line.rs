@@ -5,7 +5,7 @@
 use crate::sys::OneThread;
 use crate::sys::bare::Bare;
 use crate::{Facts, Spec, Wall};
-use ironclaw_contract::operator::Attempt;
+use ironclaw_operator::Attempt;
 use nix::errno::Errno;
 use std::io;
 

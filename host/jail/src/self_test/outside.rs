@@ -5,7 +5,7 @@
 use crate::inspect::{self, View};
 use crate::launcher::Jailed;
 use crate::{Identity, Spec, Wall};
-use ironclaw_contract::operator::{Attempt, JailReport};
+use ironclaw_operator::{Attempt, JailReport};
 use std::io;
 
 /// Characters of an observation in the report; if the root is the host's own, it has many names.

@@ -4,7 +4,7 @@
 //! See [`crate::self_test::sockets`], whose attempts use them.
 
 use crate::Wall;
-use ironclaw_contract::operator::Attempt;
+use ironclaw_operator::Attempt;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
 use std::os::linux::net::SocketAddrExt;

@@ -7,7 +7,7 @@ use crate::class::{Class, Classes};
 use crate::manifest::{Manifest, Reach};
 use crate::principal::Principal;
 use crate::typed::is_typed_value;
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_operator::DenialCode;
 
 /// What a stage found.
 pub(super) enum Found {

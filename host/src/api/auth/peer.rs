@@ -10,7 +10,7 @@ use axum::extract::Request;
 use axum::extract::connect_info::Connected;
 use axum::http::header::{HOST, ORIGIN};
 use axum::serve::IncomingStream;
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_operator::DenialCode;
 use ironclaw_store::refusal::Refusal;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{getsockopt, sockopt};

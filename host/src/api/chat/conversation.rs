@@ -9,7 +9,7 @@ use crate::channels::inbound::channel::loopback;
 use crate::sessions::store::{self, Origin};
 use axum::Json;
 use axum::extract::{Path, Query};
-use ironclaw_contract::operator::{Conversation, DenialCode, NewConversation, NewMessage};
+use ironclaw_operator::{Conversation, DenialCode, NewConversation, NewMessage};
 use ironclaw_store::refusal::Refusal;
 use serde::Deserialize;
 

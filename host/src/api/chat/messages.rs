@@ -13,7 +13,7 @@ use crate::runtime::pipeline::Confirmation;
 use axum::Json;
 use axum::extract::{Path, Query};
 use axum::http::StatusCode;
-use ironclaw_contract::operator::{DenialCode, MessageView, NewMessage, Recorded};
+use ironclaw_operator::{DenialCode, MessageView, NewMessage, Recorded};
 
 /// `POST /v1/agents/{agent}/messages?wait_ms=N`
 pub async fn send(

@@ -10,7 +10,7 @@ use crate::sessions::store::{self, Origin, ScheduleRuns};
 use crate::turns::items;
 use axum::Json;
 use axum::extract::{Path, Query};
-use ironclaw_contract::operator::{Thread, Threads};
+use ironclaw_operator::{Thread, Threads};
 use ironclaw_store::error::Error;
 use serde::Deserialize;
 use std::sync::Arc;

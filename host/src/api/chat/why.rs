@@ -17,9 +17,9 @@ use crate::turns::{endpoint_words, turn};
 use axum::Json;
 use axum::extract::Path;
 use ironclaw_contract::ids::MessageId;
-use ironclaw_contract::operator::{ChainLink, EndpointWords, MessageView, ModelFailure, Receipt, Stage, Why};
 use ironclaw_contract::seam::message::Status;
 use ironclaw_contract::seam::outbound::Progress;
+use ironclaw_operator::{ChainLink, EndpointWords, MessageView, ModelFailure, Receipt, Stage, Why};
 use std::sync::Arc;
 
 /// The sentence about an answer with a call as text.

@@ -1,5 +1,5 @@
 use super::*;
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_operator::DenialCode;
 
 const MAX: usize = 8;
 

@@ -8,11 +8,11 @@ use crate::registry::Agent;
 use crate::registry::tools::catalogue::{Catalogue, Source};
 use crate::registry::tools::{FIND_TOOLS, GIT_PUSH, NETWORK_COMMAND, READ_SKILL, RUN_COMMAND, SEND_MESSAGE};
 use crate::turns::calls::{self, Judgement, main_code};
-use ironclaw_contract::operator::{DenialCode, Remedy, Supposition};
 use ironclaw_contract::seam::change::GuardMode;
 use ironclaw_judge::Class;
 use ironclaw_judge::call::Reason;
 use ironclaw_judge::manifest::server;
+use ironclaw_operator::{DenialCode, Remedy, Supposition};
 use ironclaw_text::shell::quoted;
 use serde_json::{Map, Value};
 

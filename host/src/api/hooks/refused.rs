@@ -2,7 +2,7 @@
 //!
 //! Counts only for channels that exist, and never keeps content of a request. The ledger has the same refusals at a bounded rate.
 
-use ironclaw_contract::operator::{DenialCode, RefusedRequests, SignatureRule};
+use ironclaw_operator::{DenialCode, RefusedRequests, SignatureRule};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -4,8 +4,8 @@
 
 use crate::registry::mcp::issuer::name_in;
 use crate::registry::mcp::{Server, login};
-use ironclaw_contract::operator::{McpLoginState, McpServerLogin};
 use ironclaw_contract::seam::change::McpOauth;
+use ironclaw_operator::{McpLoginState, McpServerLogin};
 use ironclaw_state::ReadTx;
 
 /// Returns the login at a server with an issuer.

@@ -37,7 +37,7 @@ fn document(routes: &[Route]) -> Value {
 }
 
 fn failure_shape(shapes: &mut Shapes) -> &Shapes {
-    <Reply<ironclaw_contract::operator::Failure> as ResponseType>::note(shapes);
+    <Reply<ironclaw_operator::Failure> as ResponseType>::note(shapes);
     shapes
 }
 

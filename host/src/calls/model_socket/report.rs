@@ -7,10 +7,10 @@ use crate::registry::tools::Runs;
 use crate::turns::calls::{self, CallState, ResultTarget};
 use crate::turns::items::{NewItem, Recorded};
 use ironclaw_contract::ids::{CallId, ItemId, SessionId};
-use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
 use ironclaw_ledger::Entry;
+use ironclaw_operator::LedgerEvent;
 use ironclaw_state::WriteTx;
 use ironclaw_store::error::Error;
 

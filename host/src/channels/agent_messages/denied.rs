@@ -7,7 +7,7 @@ use crate::registry::{Agent, destinations};
 use crate::sessions::store::{self, Origin, Session, SessionState};
 use crate::turns::calls::Call;
 use crate::turns::turn::{Position, Turn};
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_operator::DenialCode;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
 use serde_json::Value;

@@ -12,10 +12,10 @@ use crate::registry::channels::Channel;
 pub use crate::registry::live_settings::channels::Config;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
-use ironclaw_contract::operator::{ChannelKind, DenialCode, MessageFile};
 use ironclaw_contract::seam::message::Kind;
 use ironclaw_judge::Classes;
 use ironclaw_judge::spans::Telling;
+use ironclaw_operator::{ChannelKind, DenialCode, MessageFile};
 use ironclaw_state::keys::{self, WrappingKey};
 use ironclaw_store::refusal::{Denied, Refusal};
 

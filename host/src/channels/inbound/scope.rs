@@ -3,13 +3,13 @@
 //! Pure. Only text that the sender typed counts; a declaration is cut off the text that a model gets. See [`ironclaw_judge::scope`].
 
 use super::channel::Received;
-use ironclaw_contract::operator::DenialCode;
 use ironclaw_judge::place::Mistake;
 use ironclaw_judge::scope::declared;
 use ironclaw_judge::scope::lexicon::Lexicon;
 use ironclaw_judge::scope::recorded::Recorded;
 use ironclaw_judge::scope::report::{self, Report};
 use ironclaw_judge::spans::Span;
+use ironclaw_operator::DenialCode;
 use ironclaw_store::refusal::Refusal;
 
 /// The scope of a message, and its text without the declaration.

@@ -4,7 +4,7 @@ use super::*;
 use crate::registry::channels::{self, ChannelDraft};
 use crate::registry::{Identity, Person, person_removal, places};
 use crate::sessions::store::tests::make_owner;
-use ironclaw_contract::operator::{ChannelKind, DenialCode};
+use ironclaw_operator::{ChannelKind, DenialCode};
 use ironclaw_state::keys::{MasterKey, SecretText};
 use ironclaw_store::record;
 use ironclaw_store::refusal::Denied;

@@ -3,7 +3,7 @@
 //! The tables of the manual are made from the same list. See [`super::settings`].
 
 use super::{Values, settings};
-use ironclaw_contract::settings::{Bounds, Setting};
+use ironclaw_operator::settings::{Bounds, Setting};
 
 const HEAD: &str = "\
 # Settings of IronClaw. Remove the # before a setting to change it.

@@ -3,7 +3,7 @@
 //! Reads no file; [`super::read`] does. See [`super::settings`] for the list of the settings.
 
 use super::{Config, check, settings};
-use ironclaw_contract::settings::{Applies, Setting};
+use ironclaw_operator::settings::{Applies, Setting};
 use ironclaw_store::toml_file::{self, Error};
 use std::path::Path;
 use toml::{Table, Value};

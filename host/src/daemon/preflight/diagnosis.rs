@@ -3,8 +3,8 @@
 //! Reads a few files once, and tries nothing itself. See [`crate::daemon::preflight`] for the trial.
 
 use super::{fail, pass};
-use ironclaw_contract::operator::{Check, FeatureState, KERNEL_MIN};
 use ironclaw_jail::launcher::{Failure, Part};
+use ironclaw_operator::{Check, FeatureState, KERNEL_MIN};
 use nix::errno::Errno;
 use std::fs;
 use std::path::Path;

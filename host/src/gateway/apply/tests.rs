@@ -8,8 +8,8 @@ use crate::reach::packages::Layer;
 use crate::registry::mounts::{self, Mount};
 use crate::registry::{self, Agent, channels, mcp, roles, software};
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Access, AgentRole, ChangeKind};
+use ironclaw_operator::DenialCode;
 use ironclaw_state::ReadTx;
 use serde_json::{Value, json};
 

@@ -10,7 +10,7 @@ use crate::gateway::store;
 use crate::registry::person_removal::{self, LostAccess};
 use crate::registry::{self, Person};
 use ironclaw_contract::ids::{ChangeId, PersonId};
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_operator::DenialCode;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::{Denied, Refusal};

@@ -11,10 +11,10 @@ use crate::registry::{AgentDraft, LOOPBACK, Role, secrets};
 use crate::sessions::store::tests::{draft as empty_draft, make_owner};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, PersonId, TurnId};
-use ironclaw_contract::operator::ChannelKind;
 use ironclaw_contract::seam::change::{
     Access, AgentRole, Change, ChangeKind, Engage, McpConfirm, McpRegister, Packages, Payload, Wiring,
 };
+use ironclaw_operator::ChannelKind;
 use ironclaw_state::WriteTx;
 use ironclaw_state::keys::{MasterKey, SecretText};
 use ironclaw_store::record;

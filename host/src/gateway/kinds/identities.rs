@@ -3,7 +3,7 @@
 use super::kind::gone;
 use crate::registry::{self, Identity, Person};
 use ironclaw_contract::ids::PersonId;
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_operator::DenialCode;
 use ironclaw_state::ReadTx;
 use ironclaw_store::refusal::{Denied, Refusal};
 use ironclaw_text::confusable;

@@ -15,8 +15,8 @@ pub use rights::lost;
 
 use super::kind::{Properties, Scope};
 use ironclaw_calendar::{CalendarError, Kind, Recurrence, Series, Zone};
-use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Schedule;
+use ironclaw_operator::DenialCode;
 use ironclaw_store::refusal::Refusal;
 
 pub(super) const PROPERTIES: Properties = Properties { scope: Scope::Agent, restarts_sessions: false };

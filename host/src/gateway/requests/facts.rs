@@ -16,8 +16,8 @@ use crate::registry::mcp::Registration;
 use crate::registry::secrets::Versioned;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::operator::SentFile;
 use ironclaw_judge::egress::{Grant, Request};
+use ironclaw_operator::SentFile;
 use serde::Serialize;
 use serde_json::{Map, Value};
 

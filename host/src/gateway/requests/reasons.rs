@@ -3,9 +3,9 @@
 //! Pure. See [`ironclaw_judge::call::Reason`].
 
 use crate::registry::tools::catalogue::Terms;
-use ironclaw_contract::operator::{Decider, DenialCode, RequestReason, ValueOrigin, ValueSource};
 use ironclaw_judge::call::Reason;
 use ironclaw_judge::typed::{Typed, is_typed_value};
+use ironclaw_operator::{Decider, DenialCode, RequestReason, ValueOrigin, ValueSource};
 use ironclaw_store::tables::requests::Row;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -3,8 +3,8 @@
 //! Reads no head of the ledger itself. See [`ironclaw_ledger`] and [`crate::daemon`].
 
 use crate::registry::allowances;
-use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
+use ironclaw_operator::LedgerEvent;
 use ironclaw_state::WriteTx;
 use ironclaw_store::tables::{changes, facts, requests};
 

@@ -5,7 +5,7 @@ use crate::gateway::decide::proof::{Approved, Authority};
 use crate::registry::{Agent, AgentDraft, Mode, allowances, check_agent_name, find_agent, models};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::operator::{Bound, DenialCode, LedgerEvent};
+use ironclaw_operator::{Bound, DenialCode, LedgerEvent};
 use ironclaw_state::WriteTx;
 use ironclaw_store::refusal::{Denied, Refusal};
 use ironclaw_store::tables;

@@ -4,7 +4,7 @@ use super::approved_entry;
 use crate::gateway::decide::proof::Approved;
 use crate::turns::budget::book::COUNT_MAX;
 use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_operator::LedgerEvent;
 use ironclaw_state::WriteTx;
 use ironclaw_store::tables::models::{self as table, OwnCeilings};
 

@@ -5,8 +5,8 @@ use crate::gateway::decide::proof::Authority;
 use crate::registry::channels::{Channel, Hears, Rules};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::{Engage, Wiring};
+use ironclaw_operator::LedgerEvent;
 use ironclaw_state::WriteTx;
 use ironclaw_store::tables::channels as table;
 

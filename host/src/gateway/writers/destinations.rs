@@ -5,8 +5,8 @@ use crate::gateway::decide::proof::Approved;
 use crate::registry::destinations::{AGENT, Receiver, find};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change;
+use ironclaw_operator::LedgerEvent;
 use ironclaw_state::{Error, WriteTx};
 use ironclaw_store::tables::destinations::{self as table, NewDestination};
 

@@ -5,8 +5,8 @@ use crate::gateway::decide::proof::Approved;
 use crate::registry::groups::find;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change;
+use ironclaw_operator::LedgerEvent;
 use ironclaw_state::{Error, WriteTx};
 use ironclaw_store::tables::groups as table;
 

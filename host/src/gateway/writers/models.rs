@@ -5,7 +5,7 @@ use crate::gateway::decide::proof::Approved;
 use crate::registry::models::{choose, known};
 use crate::registry::{Agent, agents};
 use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_operator::LedgerEvent;
 use ironclaw_state::WriteTx;
 use ironclaw_store::refusal::Denied;
 use ironclaw_store::tables::agents as table;

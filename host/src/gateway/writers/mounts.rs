@@ -5,7 +5,7 @@ use crate::gateway::decide::proof::Approved;
 use crate::registry::mounts::{Mount, list_for_agent};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_operator::LedgerEvent;
 use ironclaw_state::WriteTx;
 use ironclaw_store::tables;
 

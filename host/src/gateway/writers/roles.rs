@@ -5,8 +5,8 @@ use crate::gateway::decide::proof::Approved;
 use crate::registry::roles::role_of;
 use crate::registry::{Agent, allowances};
 use ironclaw_contract::ids::{AgentId, PersonId};
-use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::{Access, AgentRole};
+use ironclaw_operator::LedgerEvent;
 use ironclaw_state::WriteTx;
 use ironclaw_store::tables;
 

@@ -3,7 +3,7 @@
 use super::approved_entry;
 use crate::gateway::decide::proof::Approved;
 use crate::registry::schedules::{Schedule, digest};
-use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_operator::LedgerEvent;
 use ironclaw_state::{Error, WriteTx};
 use ironclaw_store::tables::schedules as table;
 

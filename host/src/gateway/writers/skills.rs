@@ -4,7 +4,7 @@ use super::approved_entry;
 use crate::gateway::decide::proof::Approved;
 use crate::registry::skills::{Brought, Installed, Package, find};
 use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_operator::LedgerEvent;
 use ironclaw_state::{Error, WriteTx};
 use ironclaw_store::tables::skills as table;
 

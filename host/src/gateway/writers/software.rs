@@ -5,8 +5,8 @@ use crate::gateway::decide::proof::Approved;
 use crate::registry::software::for_agent;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::Packages;
+use ironclaw_operator::LedgerEvent;
 use ironclaw_state::WriteTx;
 use ironclaw_store::tables;
 

@@ -10,8 +10,8 @@ use crate::turns::calls::http;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
-use ironclaw_contract::operator::DenialCode;
 use ironclaw_judge::egress::{Commands, Loopback, Request, RequestText, judge};
+use ironclaw_operator::DenialCode;
 use ironclaw_store::refusal::Refusal;
 use std::collections::BTreeMap;
 

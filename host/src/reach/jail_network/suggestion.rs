@@ -4,8 +4,8 @@
 
 use super::address::name;
 use super::hosts::{GrantedHost, HTTP_PORT, HTTPS_PORT};
-use ironclaw_contract::operator::DenialCode;
 use ironclaw_judge::egress::{Commands, Grant, GrantText, Missing};
+use ironclaw_operator::DenialCode;
 use ironclaw_store::refusal::Refusal;
 use ironclaw_text::shell::quoted;
 

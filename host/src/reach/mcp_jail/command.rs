@@ -3,7 +3,7 @@
 //! It helps a person early; the jail is the wall, because a server can start each program that it sees. See `reach::mcp_jail::program`.
 
 use super::fetcher;
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_operator::DenialCode;
 use ironclaw_store::refusal::Refusal;
 
 /// Remedy for a command that fetches its program.

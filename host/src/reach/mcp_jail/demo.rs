@@ -4,7 +4,7 @@
 
 use super::error::Error;
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_operator::DenialCode;
 use ironclaw_state::home::{Home, make_private, remove_tree};
 use ironclaw_store::refusal::Refusal;
 use std::fs::{self, DirBuilder, Permissions};

@@ -2,8 +2,8 @@
 //!
 //! Follows links as the jail will, and runs nothing. The kernel decides again at the launch. See [`ironclaw_jail::System`].
 
-use ironclaw_contract::operator::DenialCode;
 use ironclaw_jail::system::{LINKS, SHOWN};
+use ironclaw_operator::DenialCode;
 use ironclaw_store::refusal::Refusal;
 use std::ffi::OsString;
 use std::fs::Metadata;

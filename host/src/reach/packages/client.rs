@@ -5,11 +5,11 @@
 use super::error::Error;
 use super::work_dir::{FetchContext, WorkDir, set_mode};
 use crate::registry::live_settings::packages::{Config, PROGRAMS};
-use ironclaw_contract::operator::DenialCode;
 use ironclaw_jail::client::{BindMount, Client, Kind, Network, Streams};
 use ironclaw_jail::launcher::Exit;
 use ironclaw_jail::system::Names;
 use ironclaw_jail::{Identity, Limits, Mount, Role, Spec};
+use ironclaw_operator::DenialCode;
 use ironclaw_store::refusal::Refusal;
 use ironclaw_text::confusable;
 use std::fs;

@@ -1,7 +1,7 @@
 //! The reason that a layer of software was not built, for the person who asked.
 
-use ironclaw_contract::operator::DenialCode;
 use ironclaw_jail::launcher;
+use ironclaw_operator::DenialCode;
 use ironclaw_state::home;
 use ironclaw_store::refusal::Refusal;
 use std::io;

@@ -9,8 +9,8 @@ use super::source::{Entry, PATH_BYTES_MAX, Place, Source, TOP, check_size, copy}
 use super::work_dir::{discard, set_mode};
 use crate::registry::live_settings::packages::Config;
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::operator::DenialCode;
 use ironclaw_jail::system::LINKS;
+use ironclaw_operator::DenialCode;
 use ironclaw_state::home::{Home, LayerOwner, make_private};
 use ironclaw_store::refusal::Refusal;
 use sha2::{Digest as _, Sha256};

@@ -3,8 +3,8 @@
 //! Never repairs a name. See `reach::packages::fetch`, which passes them to the clients.
 
 use crate::reach::mcp_jail::fetcher::{Registry, Wanted};
-use ironclaw_contract::operator::{Bound, DenialCode};
 use ironclaw_contract::seam::change::Packages;
+use ironclaw_operator::{Bound, DenialCode};
 use ironclaw_store::refusal::Refusal;
 use ironclaw_text::excerpt::start;
 

@@ -9,7 +9,7 @@ use super::fetch::ROOTS;
 use super::names::{pypi_name, pypi_parts};
 use super::source::{Place, Source};
 use super::work_dir::{FetchContext, WorkDir};
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_operator::DenialCode;
 use ironclaw_store::refusal::Refusal;
 use std::fs;
 use std::path::Path;

@@ -5,7 +5,7 @@
 use super::error::Error;
 use crate::registry::live_settings::packages::Config;
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_operator::DenialCode;
 use ironclaw_store::refusal::Refusal;
 use sha2::{Digest as _, Sha256};
 use std::fs::{File, OpenOptions};

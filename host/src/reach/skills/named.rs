@@ -1,8 +1,8 @@
 //! The wanted version of a skill, and the change that names a verified package. The gateway fills in the rest.
 
 use crate::registry::{Agent, skills};
-use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Skill;
+use ironclaw_operator::DenialCode;
 use ironclaw_skill::Version;
 use ironclaw_state::ReadTx;
 use ironclaw_store::refusal::{Denied, Refusal};

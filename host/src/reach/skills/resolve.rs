@@ -7,7 +7,7 @@ use super::stock::Found;
 use super::{Changed, Skills, refused, source, trust};
 use crate::registry::skills::{self, Key, Package, Source};
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::operator::{Bound, DenialCode};
+use ironclaw_operator::{Bound, DenialCode};
 use ironclaw_skill::{Name, Version};
 use ironclaw_state::{ReadTx, WriteTx, failpoint};
 use ironclaw_store::error::Error;

@@ -6,9 +6,9 @@
 use super::Skills;
 use crate::registry::skills::Source;
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::operator::DenialCode;
 use ironclaw_judge::egress::Loopback;
 use ironclaw_net::fetch::{Answer, End, Limits, NotFetched, Piece, Request};
+use ironclaw_operator::DenialCode;
 use ironclaw_skill::index::{INDEX, INDEX_BYTES_MAX};
 use ironclaw_skill::{Name, PACKAGE_BYTES_MAX, Version};
 use ironclaw_state::home;

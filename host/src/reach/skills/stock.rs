@@ -7,7 +7,7 @@ use super::source::{self, Candidate, Place};
 use super::trust::{self, SignedIndex};
 use super::{Changed, Skills};
 use crate::registry::skills::{self, Key, Revoker, Source};
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_operator::DenialCode;
 use ironclaw_skill::{Name, Version};
 use ironclaw_state::WriteTx;
 use ironclaw_store::error::Error;

@@ -4,7 +4,7 @@ use super::refused;
 use super::source::{Candidate, Contents};
 use crate::registry::skills::{Key, Source, may_sign};
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_operator::DenialCode;
 use ironclaw_skill::index::Index;
 use ironclaw_skill::signature::{self, PublicKey};
 use ironclaw_skill::{Error, Name, Version};

@@ -1,6 +1,6 @@
 //! The bounds on messages between agents.
 
-ironclaw_contract::settings! {
+ironclaw_operator::settings! {
     /// `[agents]`
     pub struct Config for agents {
         /// The most agents that a message passes through.

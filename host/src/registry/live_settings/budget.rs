@@ -1,6 +1,6 @@
 //! The ceilings for the use of models.
 
-ironclaw_contract::settings! {
+ironclaw_operator::settings! {
     /// `[budget]`
     pub struct Config for budget {
         /// The ceiling of all agents for one day (UTC); 0 means none.

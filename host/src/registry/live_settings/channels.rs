@@ -7,7 +7,7 @@ pub struct Config {
     pub webhook: WebhookConfig,
 }
 
-ironclaw_contract::settings! {
+ironclaw_operator::settings! {
     /// `[webhook]`
     pub struct WebhookConfig for webhook {
         /// The host accepts webhooks on this address, e.g. 127.0.0.1:8788; empty opens no port.

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// The programs of the machine that a client's jail sees.
 pub const PROGRAMS: &str = "/usr";
 
-ironclaw_contract::settings! {
+ironclaw_operator::settings! {
     /// `[packages]`: the clients, their sources, and the limits.
     pub struct Config for packages {
         /// The client that fetches packages of apt.

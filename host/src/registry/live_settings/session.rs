@@ -3,7 +3,7 @@
 /// The bound on the settings for sessions that are awake at once.
 const AWAKE_MAX: u64 = 4096;
 
-ironclaw_contract::settings! {
+ironclaw_operator::settings! {
     /// `[session]`
     pub struct Config for session {
         /// An awake session without work goes to sleep after this time.

@@ -4,7 +4,7 @@
 
 use ironclaw_calendar::{MachineZone, Sources, Zone};
 
-ironclaw_contract::settings! {
+ironclaw_operator::settings! {
     /// `[time]`
     pub struct Config for time {
         /// The time zone of prompts, schedules and lists.

@@ -3,7 +3,7 @@
 use crate::registry::tools::levels::{DEFINITIONS_BYTES_MAX, Room};
 use ironclaw_contract::seam::link::TurnLimits;
 
-ironclaw_contract::settings! {
+ironclaw_operator::settings! {
     /// `[turn]`
     pub struct Config for turn {
         /// A turn that takes longer ends with a notice.

@@ -3,8 +3,8 @@
 //! Never contacts an issuer. Approval, documents and the answer of a browser use [`IssuerName`], so that no two of them compare differently.
 
 use super::address;
-use ironclaw_contract::operator::UNANNOUNCED_S256;
 use ironclaw_contract::seam::change::McpOauth;
+use ironclaw_operator::UNANNOUNCED_S256;
 use std::fmt;
 
 /// The name of an issuer. Two names are equal if they differ only in the capitals of scheme and host, in the default port, and in the slash

@@ -5,9 +5,9 @@
 use crate::registry::mcp::issuer::ApprovedIssuer;
 use crate::registry::secrets::SecretName;
 use ironclaw_contract::ids::PersonId;
-use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::{McpOauth, McpRegister};
 use ironclaw_ledger::Entry;
+use ironclaw_operator::LedgerEvent;
 use ironclaw_state::keys::{self, SecretText, WrappingKey};
 use ironclaw_state::{Error, WriteTx};
 use ironclaw_store::tables::mcp as table;

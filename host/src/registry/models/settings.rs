@@ -3,13 +3,13 @@
 //! Never learns a setting: only an operator sets one. See [`ironclaw_model::quirks`] for the quirks with their values.
 
 use ironclaw_contract::ids::PersonId;
-use ironclaw_contract::operator::{DenialCode, EndpointSetting, EndpointSettings, LedgerEvent, SettingsOfModel};
 use ironclaw_ledger::Entry;
 use ironclaw_model::endpoint::Kind;
 use ironclaw_model::endpoint_quirks::{Change, Observation};
 use ironclaw_model::profile;
 use ironclaw_model::quirks::{Quirk, Values};
 use ironclaw_model::scripted;
+use ironclaw_operator::{DenialCode, EndpointSetting, EndpointSettings, LedgerEvent, SettingsOfModel};
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::refusal::{Denied, Refusal};
 use ironclaw_store::tables::context_sizes;

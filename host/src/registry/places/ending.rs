@@ -1,8 +1,8 @@
 //! The end of the places of people, with their identities and channels.
 
 use ironclaw_contract::ids::PersonId;
-use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
+use ironclaw_operator::LedgerEvent;
 use ironclaw_state::WriteTx;
 use ironclaw_store::tables::notifications::{self as table, place_of, places};
 use ironclaw_store::tables::people::Identity;

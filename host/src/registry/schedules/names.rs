@@ -5,7 +5,7 @@
 use super::{Schedule, unknown};
 use crate::registry::{Agent, Person, Role};
 use ironclaw_contract::ids::{AgentId, PersonId, ScheduleId};
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_operator::DenialCode;
 use ironclaw_state::{Error, ReadTx};
 use ironclaw_store::refusal::{Denied, Refusal};
 use ironclaw_store::tables::schedules as table;

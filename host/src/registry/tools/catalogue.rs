@@ -11,8 +11,8 @@ use super::names::{
 };
 use super::{Runs, find, handled, levels, offered};
 use ironclaw_contract::canonical::{self, Digest};
-use ironclaw_contract::operator::DenialCode;
 use ironclaw_judge::manifest::{self, Manifest};
+use ironclaw_operator::DenialCode;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::Arc;

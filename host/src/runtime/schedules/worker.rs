@@ -11,7 +11,7 @@ use crate::registry::schedules::next_time::ATTENDED_RECORDED_EVERY_MS;
 use crate::registry::schedules::{self, OccurrenceState, next_time};
 use crate::runtime::pipeline::Inbound;
 use ironclaw_contract::ids::{ScheduleId, SessionId};
-use ironclaw_contract::operator::{LedgerEvent, Topic};
+use ironclaw_operator::{LedgerEvent, Topic};
 use ironclaw_state::{Committed, EventsOf, ReadTx, WriteTx, failpoint, wall_clock};
 use ironclaw_store::error::Error;
 use ironclaw_store::shutdown::Shutdown;

@@ -1,6 +1,6 @@
 //! A path below a workspace, parsed once. See [`crate::sessions::files`].
 
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_operator::DenialCode;
 use ironclaw_store::refusal::Refusal;
 use ironclaw_text::excerpt::start;
 use ironclaw_text::{confusable, visible};

@@ -2,7 +2,7 @@
 //!
 //! Pure. Never quotes the call.
 
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_operator::DenialCode;
 
 /// Returns the sentence for a model about a call that does not run, because of this code.
 pub fn advice(code: DenialCode) -> &'static str {

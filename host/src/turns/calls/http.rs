@@ -3,12 +3,12 @@
 //! Pure. Never sends a request: `calls::executor` does. See [`ironclaw_judge::egress`].
 
 use super::result_body::ResultBody;
-use ironclaw_contract::operator::DenialCode;
 use ironclaw_judge::call::Granted;
 use ironclaw_judge::egress::{Allowed, Category, Grant, Loopback, Missing, Request, RequestText, judge};
 use ironclaw_judge::typed::Typed;
 use ironclaw_net::fetch::{End, Failure, Fetched, NotFetched, RANGE, Refused};
 use ironclaw_net::reach::AddressRefused;
+use ironclaw_operator::DenialCode;
 use ironclaw_store::tables::turns::CallOutcome;
 use ironclaw_text::lookalike;
 use serde::Deserialize;

@@ -6,9 +6,9 @@
 use crate::registry::destinations::{Destination, State};
 use crate::registry::tools::{SEND_FILE, SEND_MESSAGE};
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::operator::{Bound, DenialCode, SentFile};
 use ironclaw_contract::seam::change::Flow;
 use ironclaw_judge::manifest::{self, Manifest, Reach};
+use ironclaw_operator::{Bound, DenialCode, SentFile};
 use serde_json::{Map, Value, json};
 use std::sync::LazyLock;
 

@@ -3,8 +3,8 @@
 //! Never drops an item that an open turn, a waiting message or an open delivery needs. See [`crate::upkeep::retention_worker`].
 
 use ironclaw_contract::ids::SessionId;
-use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
+use ironclaw_operator::LedgerEvent;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::record::ItemsConfig as Config;
 use ironclaw_store::tables::items::{self, Measure};

@@ -4,7 +4,7 @@
 //! [`crate::reach::mcp`], which reports it.
 
 use ironclaw_contract::ids::{CallId, TurnId};
-use ironclaw_contract::operator::CallProgress;
+use ironclaw_operator::CallProgress;
 use std::collections::HashMap;
 use tokio::sync::watch;
 

@@ -82,7 +82,7 @@ pub enum Error {
 impl Error {
     /// Returns the stable code, for scripts.
     pub fn code(&self) -> &'static str {
-        use ironclaw_contract::operator::DenialCode;
+        use ironclaw_operator::DenialCode;
         match self {
             Self::Foreign(_) => "backup_foreign",
             Self::Newer { .. } | Self::NewerSchema { .. } => "backup_newer",

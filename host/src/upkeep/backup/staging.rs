@@ -4,7 +4,7 @@
 //! directory of a killed one. See [`super::put`].
 
 use super::error::Error;
-use ironclaw_contract::operator::LOCK_FILE;
+use ironclaw_operator::LOCK_FILE;
 use ironclaw_state::home::{directory_of, remove_tree};
 use ironclaw_state::{failpoint, keys};
 use nix::fcntl::{AT_FDCWD, Flock, FlockArg, OFlag, RenameFlags, renameat2};

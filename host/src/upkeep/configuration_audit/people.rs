@@ -3,7 +3,7 @@
 use crate::gateway::requests::allowance;
 use crate::registry::tokens::FILE_TOKEN_NAME;
 use crate::registry::{self, LOOPBACK, Person, Role, TokenState, allowances, identities, places, tokens};
-use ironclaw_contract::operator::{AllowanceStatus, Finding};
+use ironclaw_operator::{AllowanceStatus, Finding};
 use ironclaw_state::{Error, ReadTx};
 
 /// Adds the findings about every person.

@@ -5,8 +5,8 @@
 use crate::registry;
 use crate::registry::schedules::{self, Schedule, State, paused_by_host};
 use crate::runtime::schedules::remedy;
-use ironclaw_contract::operator::Finding;
 use ironclaw_judge::{Class, manifest};
+use ironclaw_operator::Finding;
 use ironclaw_state::{Error, ReadTx};
 
 /// Adds the findings about every schedule.

@@ -5,9 +5,9 @@
 use crate::registry::tokens::FILE_TOKEN_NAME;
 use crate::registry::tools::usual;
 use crate::registry::{self, Agent, TokenState, egress, mcp, skills, tokens};
-use ironclaw_contract::operator::{Finding, UNUSED_DAYS};
 use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_judge::manifest::server;
+use ironclaw_operator::{Finding, UNUSED_DAYS};
 use ironclaw_state::{Error, ReadTx};
 use ironclaw_store::tables::{changes, turns};
 use ironclaw_store::times::DAY_MS;

@@ -6,12 +6,12 @@
 use super::{HeadPublisher, Shared};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::PersonId;
-use ironclaw_contract::operator::{BreakAccepted, LedgerEvent};
 use ironclaw_ledger::archive::RenamedArchive;
 use ironclaw_ledger::foreign::{self, Foreign, LiveChain};
 use ironclaw_ledger::head::{self, Contradiction, HeadFile, Position, Signed};
 use ironclaw_ledger::sink::Other;
 use ironclaw_ledger::{Entry, Genesis, archive, chain, check};
+use ironclaw_operator::{BreakAccepted, LedgerEvent};
 use ironclaw_state::home::Home;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::tables::facts::{self, Fact};

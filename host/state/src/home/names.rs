@@ -55,7 +55,7 @@ mod tests {
     use crate::home::{Home, LayerOwner};
     use ironclaw_contract::canonical::Digest;
     use ironclaw_contract::ids::{AgentId, SessionId};
-    use ironclaw_contract::operator;
+    use ironclaw_operator as operator;
 
     #[test]
     fn each_path_of_a_home_begins_with_an_own_name() {

@@ -100,8 +100,8 @@ async fn denied_or<T, E>(decided: Outcome<'_, Result<T, Refusal>, E>) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ironclaw_contract::operator::DenialCode;
     use ironclaw_contract::seam::crypt::SessionKey;
+    use ironclaw_operator::DenialCode;
 
     fn open(home: &tempfile::TempDir) -> State {
         let path = home.path().join("state.db");

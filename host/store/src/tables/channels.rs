@@ -2,8 +2,8 @@
 
 use crate::rows::rows;
 use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::operator::ChannelKind;
 use ironclaw_contract::seam::change::{Engage, Ignored, Senders, Sharing, UnknownSenders, Wiring};
+use ironclaw_operator::ChannelKind;
 use ironclaw_state::keys::{self, SecretText, WrappingKey};
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{Row, params};

@@ -6,7 +6,7 @@ use ironclaw_contract::seam::change;
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{Row, params};
 
-pub use ironclaw_contract::operator::DestinationState as State;
+pub use ironclaw_operator::DestinationState as State;
 
 /// A destination of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]

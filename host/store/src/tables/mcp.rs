@@ -12,7 +12,7 @@ use listing::Listing;
 use rusqlite::{Row, ToSql, params};
 use std::net::IpAddr;
 
-pub use ironclaw_contract::operator::McpServerState as ServerState;
+pub use ironclaw_operator::McpServerState as ServerState;
 
 rows! {
     /// An MCP server of the catalogue. A listing is the text of a [`Listing`].

@@ -6,14 +6,14 @@ use crate::refusal::Refusal;
 use crate::rows::rows;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::PersonId;
-use ironclaw_contract::operator::{DenialCode, TokenId};
+use ironclaw_operator::{DenialCode, TokenId};
 use ironclaw_state::{Error, ReadTx, WriteTx, bad};
 use ironclaw_text::excerpt::quoted;
 use rusqlite::{Row, params};
 use std::fmt;
 use std::str::FromStr;
 
-pub use ironclaw_contract::operator::{Role, TokenState};
+pub use ironclaw_operator::{Role, TokenState};
 
 /// The channel that connects people with their own host.
 pub const LOOPBACK: &str = "loopback";

@@ -8,7 +8,7 @@ use ironclaw_judge::{Classes, Principal};
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::params;
 
-pub use ironclaw_contract::operator::QuestionStatus as Status;
+pub use ironclaw_operator::QuestionStatus as Status;
 
 rows! {
     #[derive(Debug, Clone)]

@@ -8,7 +8,7 @@ use ironclaw_state::{Error, ReadTx, WriteTx, stored_json};
 use rusqlite::params;
 use std::collections::BTreeSet;
 
-pub use ironclaw_contract::operator::{OccurrenceState, ScheduleState as State};
+pub use ironclaw_operator::{OccurrenceState, ScheduleState as State};
 
 rows! {
     #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@
 
 use super::attack::{Attacked, generate, output, report};
 use super::attempt::{Attempt, attempt, reply, ring, run_attempts};
-use ironclaw_contract::operator::LOG_FILE;
+use ironclaw_operator::LOG_FILE;
 use serde_json::{Value, json};
 
 /// Control sequences for a title, a cleared screen, a colour, a link, the clipboard, reversed text, invisible text and a bell.

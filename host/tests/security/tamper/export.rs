@@ -5,8 +5,8 @@
 use super::{Ledger, MutableEntry, chain, head_of, middle, rehash, sign, verifier_script};
 use ed25519_dalek::SigningKey;
 use ironclaw_contract::canonical;
-use ironclaw_contract::operator::SignedHead;
 use ironclaw_ledger::{check, head};
+use ironclaw_operator::SignedHead;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::process::Command;

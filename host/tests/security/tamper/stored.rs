@@ -4,8 +4,8 @@
 
 use super::{Ledger, MutableEntry, chain, head_of};
 use crate::support::record;
-use ironclaw_contract::operator::SignedHead;
 use ironclaw_ledger::head;
+use ironclaw_operator::SignedHead;
 use serde_json::Value;
 use std::path::Path;
 

@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::commands::propose;
 use crate::failure::Error;
 use clap::{Args, ValueEnum};
-use ironclaw_contract::operator::{AgentWiring, ChangeKind, Channel, DenialCode, Engage, NewWiring, routes};
+use ironclaw_operator::{AgentWiring, ChangeKind, Channel, DenialCode, Engage, NewWiring, routes};
 use serde_json::{Map, Value, json};
 
 /// The rules of a connection with the default of each.

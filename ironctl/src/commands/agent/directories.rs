@@ -7,7 +7,7 @@ use crate::at::At;
 use crate::client::Client;
 use crate::commands::{propose, review};
 use crate::failure::Error;
-use ironclaw_contract::operator::{AgentMount, Change, ChangeKind, ChangeStatus, DenialCode, NewAllowed, routes};
+use ironclaw_operator::{AgentMount, Change, ChangeKind, ChangeStatus, DenialCode, NewAllowed, routes};
 use serde_json::{Value, json};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -214,7 +214,7 @@ fn with_remedy(error: Error, source: &str, settings: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ironclaw_contract::operator::Failure;
+    use ironclaw_operator::Failure;
 
     fn mount(source: &str, target: &str, read_only: bool) -> AgentMount {
         AgentMount { source: source.to_owned(), target: target.to_owned(), read_only }

@@ -11,7 +11,7 @@ use crate::commands::review;
 use crate::commands::usage;
 use crate::failure::Error;
 use crate::output::Output;
-use ironclaw_contract::operator::{AgentBudget, AgentMode, AgentModel, Change, ChangeKind, routes};
+use ironclaw_operator::{AgentBudget, AgentMode, AgentModel, Change, ChangeKind, routes};
 use serde_json::{Map, Value, json};
 
 /// The settings of `agent set`; at least one is required.

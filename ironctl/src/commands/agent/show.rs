@@ -8,7 +8,7 @@ use crate::commands::schedule::state_in_words;
 use crate::commands::usage;
 use crate::failure::Error;
 use crate::output::{Output, joined};
-use ironclaw_contract::operator::{
+use ironclaw_operator::{
     Agent, AgentAbilities, AgentBudget, AgentGroup, AgentMcp, AgentMember, AgentMount, AgentPackages, AgentScope,
     Allowance, AllowanceStatus, Commands, Destination, DestinationState, EgressGrant, InstalledSkill, ScheduleView,
     SkillTrust,

@@ -7,7 +7,7 @@ use crate::at::At;
 use crate::client::Client;
 use crate::commands::propose;
 use crate::failure::Error;
-use ironclaw_contract::operator::{Agent, Change, ChangeKind, ChangeStatus, routes};
+use ironclaw_operator::{Agent, Change, ChangeKind, ChangeStatus, routes};
 use serde_json::json;
 use std::time::Duration;
 

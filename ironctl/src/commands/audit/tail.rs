@@ -6,7 +6,7 @@ use crate::at::At;
 use crate::clock;
 use crate::failure::Error;
 use crate::host_binary::{self, Offline};
-use ironclaw_contract::operator::LedgerLine;
+use ironclaw_operator::LedgerLine;
 use jiff::Timestamp;
 use serde_json::Value;
 

@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::failure::Error;
 use crate::local_file;
 use crate::output::Output;
-use ironclaw_contract::operator::{
+use ironclaw_operator::{
     FILE_PUT_BYTES_MAX, INBOX, MESSAGE_FILES_MAX, MessageFile, MessageImage, NewConversation, NewMessage, Recorded,
     routes,
 };

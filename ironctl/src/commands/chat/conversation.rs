@@ -22,7 +22,7 @@ use crate::failure::Error;
 use crate::output::Output;
 use crate::terminal_line;
 use ironclaw_contract::ids::MessageId;
-use ironclaw_contract::operator::{EntryId, NewMessage, Recorded, Speaker, routes};
+use ironclaw_operator::{EntryId, NewMessage, Recorded, Speaker, routes};
 use serde_json::json;
 use std::time::Duration;
 

@@ -6,7 +6,7 @@ use crate::client::Client;
 use crate::commands::schedule;
 use crate::failure::Error;
 use crate::output::Output;
-use ironclaw_contract::operator::routes;
+use ironclaw_operator::routes;
 use serde_json::json;
 
 /// Prints a line for each of them, with the remedy or the command that shows its runs. Ignores a failed request, because the chat does not

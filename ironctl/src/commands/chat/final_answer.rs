@@ -5,7 +5,7 @@
 use crate::client::{Client, POLL_MAX};
 use crate::failure::Error;
 use crate::output::Output;
-use ironclaw_contract::operator::{CallState, MessageStatus, MessageView, Recorded, routes};
+use ironclaw_operator::{CallState, MessageStatus, MessageView, Recorded, routes};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};

@@ -13,7 +13,7 @@ use crate::failure::Error;
 use crate::output::Output;
 use crate::terminal_line;
 use ironclaw_contract::ids::RequestId;
-use ironclaw_contract::operator::{
+use ironclaw_operator::{
     CallRequest, Decision, LedgerEvent, MessageView, Recorded, Rejection, RequestStatus, Stage, routes,
 };
 use jiff::Timestamp;

@@ -7,7 +7,7 @@ use super::final_answer::print_reply;
 use crate::failure::Error;
 use crate::output::Output;
 use crate::output::flow::Flow;
-use ironclaw_contract::operator::{Draft, MessageView};
+use ironclaw_operator::{Draft, MessageView};
 use std::io::{self, IsTerminal};
 
 /// The shown part of an answer that the model is writing.

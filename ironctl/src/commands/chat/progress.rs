@@ -7,7 +7,7 @@ use super::live_answer::LiveAnswer;
 use crate::client::Client;
 use crate::failure::Error;
 use crate::output::Output;
-use ironclaw_contract::operator::{CallProgress, DenialCode, Draft, LedgerEvent, MessageView, Stage, StageOutcome};
+use ironclaw_operator::{CallProgress, DenialCode, Draft, LedgerEvent, MessageView, Stage, StageOutcome};
 use std::time::Duration;
 use tokio::time::Instant;
 

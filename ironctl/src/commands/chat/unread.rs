@@ -6,7 +6,7 @@ use crate::client::Client;
 use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
-use ironclaw_contract::operator::{HistoryLine, Speaker, UnreadReply, routes};
+use ironclaw_operator::{HistoryLine, Speaker, UnreadReply, routes};
 
 /// Prints the unread replies of an agent, except for those among the lines that were printed. Ignores a failed request: they stay unread.
 pub async fn print(out: Output, client: &Client, agent: &str, printed: &[HistoryLine]) -> Result<(), Error> {

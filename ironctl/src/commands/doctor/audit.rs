@@ -6,7 +6,7 @@ use crate::at::At;
 use crate::failure::Error;
 use crate::output::Output;
 use crate::own_command::own_command;
-use ironclaw_contract::operator::{ConfigurationAudit, Finding, FindingArea, FindingLevel, routes};
+use ironclaw_operator::{ConfigurationAudit, Finding, FindingArea, FindingLevel, routes};
 use ironclaw_text::shell::quoted;
 use serde::Serialize;
 
@@ -127,15 +127,15 @@ mod tests {
     use super::*;
     use crate::Cli;
     use clap::Parser;
-    use ironclaw_contract::operator::{Commands, Role, Sharing, SkillTrust};
     use ironclaw_contract::seam::change::GuardMode;
+    use ironclaw_operator::{Commands, Role, Sharing, SkillTrust};
 
     /// Returns one finding of each kind.
     fn samples() -> Vec<Finding> {
         let agent = || "coder".to_owned();
         let host = || "api.example.org".to_owned();
         let (skill, secret, person) = (|| "notes".to_owned(), || "openai".to_owned(), || "Ana Tulip".to_owned());
-        let token = "tok_0123456789abcdef".parse::<ironclaw_contract::operator::TokenId>().expect("an id");
+        let token = "tok_0123456789abcdef".parse::<ironclaw_operator::TokenId>().expect("an id");
         let used_by = || vec!["model openai".to_owned()];
         let schedule = || "sch_01j9zq4w0v2m6n8p0r2t4v6x8z".parse().expect("an id");
         vec![

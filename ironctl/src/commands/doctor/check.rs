@@ -1,7 +1,7 @@
 //! The result of a check as `ironctl doctor` prints it.
 
 use crate::failure::Error;
-use ironclaw_contract::operator::Check;
+use ironclaw_operator::Check;
 
 /// Returns a check that passed, which needs no remedy.
 pub fn passed(name: &str, found: String) -> Check {

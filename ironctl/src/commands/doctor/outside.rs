@@ -8,7 +8,7 @@ use crate::at::At;
 use crate::client::Client;
 use crate::commands::mcp;
 use crate::failure::Error;
-use ironclaw_contract::operator::{Channel, Check, McpServer, Model, ModelKind, routes};
+use ironclaw_operator::{Channel, Check, McpServer, Model, ModelKind, routes};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;

@@ -5,7 +5,7 @@
 
 use crate::failure::Error;
 use clap::ValueEnum;
-use ironclaw_contract::operator::Commands;
+use ironclaw_operator::Commands;
 
 /// Parts of the names of Go modules, at most.
 const GO_PARTS_MAX: usize = 6;

@@ -10,9 +10,7 @@ use crate::commands::change;
 use crate::commands::propose;
 use crate::commands::review;
 use crate::failure::Error;
-use ironclaw_contract::operator::{
-    ChangeKind, ChangeStatus, McpLook, McpServer, McpServerState, UNANNOUNCED_S256, routes,
-};
+use ironclaw_operator::{ChangeKind, ChangeStatus, McpLook, McpServer, McpServerState, UNANNOUNCED_S256, routes};
 use ironclaw_text::shell::quoted;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -174,7 +172,7 @@ fn registered_still(error: Error, name: &str) -> Error {
     }
 }
 
-fn for_scripts(tool: &ironclaw_contract::operator::McpServerTool) -> Value {
+fn for_scripts(tool: &ironclaw_operator::McpServerTool) -> Value {
     let mut shown = json!({ "name": tool.name, "class": tool.class, "rules": tool.rules, "labels": tool.labels });
     if let Some(unfit) = &tool.unfit {
         shown["unfit"] = json!(unfit);

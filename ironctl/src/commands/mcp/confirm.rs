@@ -7,7 +7,7 @@ use crate::at::At;
 use crate::commands::propose::decide;
 use crate::failure::Error;
 use crate::local_file;
-use ironclaw_contract::operator::{
+use ironclaw_operator::{
     Change, ChangeKind, ChangeStatus, Digest, McpLook, McpServer, McpServerState, PAYLOAD_BYTES_MAX, routes,
 };
 use ironclaw_text::shell::quoted;

@@ -14,7 +14,7 @@ use crate::commands::{change, propose};
 use crate::failure::Error;
 use crate::local_file;
 use entry::{Place, Plan, Use};
-use ironclaw_contract::operator::{ChangeKind, ChangeStatus, McpCommand, McpResolvedCommand, routes};
+use ironclaw_operator::{ChangeKind, ChangeStatus, McpCommand, McpResolvedCommand, routes};
 use ironclaw_text::shell::quoted;
 use secrets::Stored;
 use serde_json::{Value, json};

@@ -6,7 +6,7 @@
 use super::wording;
 use crate::at::At;
 use crate::failure::Error;
-use ironclaw_contract::operator::{McpLoginAnswer, McpLoginBegun, McpServer, NewMcpLogin, routes};
+use ironclaw_operator::{McpLoginAnswer, McpLoginBegun, McpServer, NewMcpLogin, routes};
 use ironclaw_text::shell::quoted;
 use std::io::{self, Read};
 use std::time::Duration;

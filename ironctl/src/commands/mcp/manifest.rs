@@ -4,7 +4,7 @@
 
 use crate::failure::Error;
 use crate::output::is_unsafe;
-use ironclaw_contract::operator::{Class, MCP_EFFECT, McpListed, McpServer, McpServerTool};
+use ironclaw_operator::{Class, MCP_EFFECT, McpListed, McpServer, McpServerTool};
 use std::fmt::Write as _;
 
 /// The rule of an argument whose value a third party receives ends with this word.

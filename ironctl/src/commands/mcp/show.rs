@@ -8,7 +8,7 @@ use crate::at::At;
 use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
-use ironclaw_contract::operator::{
+use ironclaw_operator::{
     AgentMount, McpHolder, McpServer, McpServerHeader, McpServerHost, McpServerLogin, McpServerTool, McpServerVariable,
     routes,
 };

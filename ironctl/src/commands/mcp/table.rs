@@ -6,7 +6,7 @@ use super::wording::{name, prose};
 use crate::failure::Error;
 use crate::output::Output;
 use crate::output::table::Columns;
-use ironclaw_contract::operator::{Class, McpListed, McpServer, McpServerTool};
+use ironclaw_operator::{Class, McpListed, McpServer, McpServerTool};
 use std::collections::BTreeMap;
 
 /// Prints one row for each tool, and the meaning of the words.
@@ -97,7 +97,7 @@ fn has_outward(tool: &McpServerTool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ironclaw_contract::operator::{McpUnfit, McpUnfitReason};
+    use ironclaw_operator::{McpUnfit, McpUnfitReason};
 
     fn tool(class: impl Into<Option<Class>>, always_asks: bool) -> McpServerTool {
         McpServerTool {

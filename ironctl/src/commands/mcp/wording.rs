@@ -3,7 +3,7 @@
 //! Never prints a text of a server as it came: control, hidden and reordering characters become codes. See [`ironclaw_text::visible`].
 
 use crate::output::Output;
-use ironclaw_contract::operator::{McpListed, McpLoginState, McpServer, McpServerState, McpServerTool};
+use ironclaw_operator::{McpListed, McpLoginState, McpServer, McpServerState, McpServerTool};
 use ironclaw_text::shell::quoted;
 use ironclaw_text::visible;
 

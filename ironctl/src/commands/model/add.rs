@@ -11,7 +11,7 @@ use crate::commands::usage;
 use crate::failure::Error;
 use crate::probe;
 use crate::secret_input::{self, Typed};
-use ironclaw_contract::operator::{KeptModel, ModelPreset, NewModel, SecretValue, routes};
+use ironclaw_operator::{KeptModel, ModelPreset, NewModel, SecretValue, routes};
 use std::env;
 
 /// Options of `ironctl model add`.

@@ -1,6 +1,6 @@
 //! The sentences about a model endpoint that was tested, or that became the default.
 
-use ironclaw_contract::operator::{KeptModel, TestedModel};
+use ironclaw_operator::{KeptModel, TestedModel};
 
 /// Returns the result of the test of an endpoint.
 pub fn test_result(tested: &TestedModel) -> String {

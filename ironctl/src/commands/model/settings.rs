@@ -6,7 +6,7 @@ use super::show;
 use crate::at::At;
 use crate::client::Client;
 use crate::failure::Error;
-use ironclaw_contract::operator::{EndpointSetting, EndpointSettings, SettingsOfModel, routes};
+use ironclaw_operator::{EndpointSetting, EndpointSettings, SettingsOfModel, routes};
 
 /// The word that clears a setting.
 const NONE: &str = "none";

@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::clock;
 use crate::commands::{usage, why};
 use crate::failure::Error;
-use ironclaw_contract::operator::{Model, ModelDetails, ModelQuirk, routes};
+use ironclaw_operator::{Model, ModelDetails, ModelQuirk, routes};
 
 pub async fn run(at: &At, client: &Client, name: &str) -> Result<(), Error> {
     print(at, &client.call(routes::MODEL, [&name]).await?)

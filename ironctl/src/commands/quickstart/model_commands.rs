@@ -7,7 +7,7 @@ use crate::at::At;
 use crate::failure::Error;
 use crate::own_command::own_command;
 use crate::probe;
-use ironclaw_contract::operator::ModelPreset;
+use ironclaw_operator::ModelPreset;
 use serde::Serialize;
 use std::env;
 

@@ -6,7 +6,7 @@ use super::agent_name;
 use crate::at::At;
 use crate::client::Client;
 use crate::failure::Error;
-use ironclaw_contract::operator::{Session, SessionPhase, routes};
+use ironclaw_operator::{Session, SessionPhase, routes};
 use serde_json::json;
 
 /// Milliseconds of a day.

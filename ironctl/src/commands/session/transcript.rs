@@ -1,6 +1,6 @@
 //! A conversation from the record of the host, for the terminal or a file.
 //!
-//! Never omits the author and the labels of an item. See [`ironclaw_contract::operator::Transcript`].
+//! Never omits the author and the labels of an item. See [`ironclaw_operator::Transcript`].
 
 use crate::at::At;
 use crate::client::Client;
@@ -8,7 +8,7 @@ use crate::clock;
 use crate::failure::Error;
 use crate::output::{Output, safe, to_json};
 use clap::ValueEnum;
-use ironclaw_contract::operator::{ItemKind, Receipt, TranscriptItem, routes};
+use ironclaw_operator::{ItemKind, Receipt, TranscriptItem, routes};
 use serde_json::json;
 use std::fs::OpenOptions;
 use std::io::{self, BufWriter, Write};

@@ -7,7 +7,7 @@ use crate::at::At;
 use crate::commands::skill::pack;
 use crate::failure::Error;
 use directories::BaseDirs;
-use ironclaw_contract::operator::{NewSkillKey, SkillSource, routes};
+use ironclaw_operator::{NewSkillKey, SkillSource, routes};
 use ironclaw_skill::Package;
 use ironclaw_skill::author::{self, SecretKey, bundled};
 use ironclaw_skill::signature::PublicKey;

@@ -7,9 +7,7 @@ use crate::client::Client;
 use crate::commands::named_agent::NamedAgent;
 use crate::commands::propose;
 use crate::failure::Error;
-use ironclaw_contract::operator::{
-    InstallSkill, InstalledSkill, PinSkill, RemoveSkill, SkillPackage, SubmittedChange, routes,
-};
+use ironclaw_operator::{InstallSkill, InstalledSkill, PinSkill, RemoveSkill, SkillPackage, SubmittedChange, routes};
 use serde_json::json;
 use std::time::Duration;
 

@@ -39,7 +39,7 @@ impl Secret {
         let text = text(&path)?;
         let password =
             SecretKey::needs_password(&text).then(|| secret_input::read(PASSWORD, Typed::Once)).transpose()?;
-        let password = password.map(ironclaw_contract::operator::SecretValue::take);
+        let password = password.map(ironclaw_operator::SecretValue::take);
         SecretKey::parse(&text, password.as_deref()).map_err(|cause| failure::about(&path, cause))
     }
 }
@@ -74,7 +74,7 @@ pub fn generate(at: &At, out: Option<PathBuf>, no_password: bool) -> Result<(), 
         fs::create_dir_all(directory).map_err(failed)?;
     }
     let password = (!no_password).then(|| secret_input::read(PASSWORD, Typed::Twice)).transpose()?;
-    let password = password.map(ironclaw_contract::operator::SecretValue::take);
+    let password = password.map(ironclaw_operator::SecretValue::take);
     let pair = author::generate_key(password.as_deref()).map_err(|cause| failure::about(&path, cause))?;
     pack::write_private(&path, pair.secret.as_bytes())?;
     pack::write(&public, pair.public.as_bytes(), false)?;

@@ -4,7 +4,7 @@ use crate::at::At;
 use crate::failure::Error;
 use crate::local_file;
 use clap::Subcommand;
-use ironclaw_contract::operator::{NewSkillKey, SkillKey, SkillSource, SkillVersion, routes};
+use ironclaw_operator::{NewSkillKey, SkillKey, SkillSource, SkillVersion, routes};
 use std::path::PathBuf;
 
 /// Bytes of the file of a public key.

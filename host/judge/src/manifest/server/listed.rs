@@ -7,7 +7,7 @@ use super::super::{Argument, Manifest, Reach, Rule};
 use super::arguments;
 use super::names::{full_name, name_for_model};
 use crate::class::Class;
-use ironclaw_contract::operator::{MCP_EFFECT, McpUnfit, McpUnfitReason};
+use ironclaw_operator::{MCP_EFFECT, McpUnfit, McpUnfitReason};
 use serde_json::Value;
 use std::collections::BTreeMap;
 

@@ -11,9 +11,9 @@ use crate::turns::calls::{self, CallRow, CallState, ResultBody, ResultTarget, Ru
 use crate::turns::context::Unanswered;
 use crate::turns::items;
 use ironclaw_contract::ids::{CallId, TurnId};
-use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_ledger::Entry;
+use ironclaw_operator::{DenialCode, LedgerEvent};
 use ironclaw_state::{ReadTx, failpoint};
 use ironclaw_store::error::Error;
 use ironclaw_store::tables::{messages, turns};

@@ -6,7 +6,7 @@ use crate::registry::people::SENDER_BYTES_MAX;
 use crate::sessions::files::FilePath;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use ironclaw_contract::operator::{Bound, DenialCode, MESSAGE_FILE_BYTES_MAX, MESSAGE_FILES_MAX, MessageFile};
+use ironclaw_operator::{Bound, DenialCode, MESSAGE_FILE_BYTES_MAX, MESSAGE_FILES_MAX, MessageFile};
 use ironclaw_store::refusal::Refusal;
 use ironclaw_text::excerpt::start;
 use ironclaw_text::file as sent;

@@ -4,7 +4,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use ironclaw_contract::operator::SentFile;
+use ironclaw_operator::SentFile;
 use serde::Serialize;
 use std::time::Duration;
 

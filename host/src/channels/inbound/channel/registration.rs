@@ -5,7 +5,7 @@
 use super::webhook;
 use super::webhook::signature::Secret;
 use crate::registry::channels::ChannelDraft;
-use ironclaw_contract::operator::{ChannelKind, DenialCode, NewChannel};
+use ironclaw_operator::{ChannelKind, DenialCode, NewChannel};
 use ironclaw_state::keys::{self, SecretText};
 use ironclaw_store::refusal::{Denied, Refusal};
 use ironclaw_text::excerpt::quoted;

@@ -5,7 +5,7 @@
 use super::Recorded;
 use crate::channels::inbound::channel::Received;
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_operator::DenialCode;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::refusal::{Denied, Refusal};
 use ironclaw_store::tables::sessions;

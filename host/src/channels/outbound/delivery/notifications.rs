@@ -7,8 +7,8 @@ use super::journal::{Due, Outcome, SENDS_AT_ONCE_MAX};
 use crate::channels::notifications::{Place, State, Stored};
 use crate::registry::channels::{self, Channel};
 use ironclaw_contract::ids::DeliveryId;
-use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
+use ironclaw_operator::LedgerEvent;
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use ironclaw_store::tables::notifications as table;
 

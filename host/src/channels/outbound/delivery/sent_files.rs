@@ -6,7 +6,7 @@
 use crate::sessions::files::{self, FilePath, Files};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, ItemId, SessionId};
-use ironclaw_contract::operator::{SENT_FILE_BYTES_MAX, SentFile};
+use ironclaw_operator::{SENT_FILE_BYTES_MAX, SentFile};
 use ironclaw_state::home::SessionDirectories;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_state::{ReadTx, WriteTx};

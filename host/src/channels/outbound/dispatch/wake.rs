@@ -3,7 +3,7 @@
 use super::Dispatch;
 use crate::sessions::Wake;
 use crate::turns::turn;
-use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_operator::LedgerEvent;
 use ironclaw_state::Committed;
 use std::sync::Arc;
 use tokio::sync::broadcast;

@@ -6,8 +6,8 @@ use crate::gateway::writers;
 use crate::registry::mcp::SERVERS_MAX;
 use crate::registry::schedules::{self, Schedule, State};
 use ironclaw_contract::ids::{ChangeId, ScheduleId};
-use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{CatchUp, ChangeKind, McpRegister, RunContext, WrittenBy};
+use ironclaw_operator::DenialCode;
 use ironclaw_state::WriteTx;
 use serde_json::json;
 

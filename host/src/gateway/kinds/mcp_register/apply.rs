@@ -5,8 +5,8 @@ use super::super::local_network::addresses;
 use super::super::packages;
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::writers;
-use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::McpRegister;
+use ironclaw_operator::DenialCode;
 use ironclaw_state::WriteTx;
 use ironclaw_store::refusal::{Denied, Refusal};
 

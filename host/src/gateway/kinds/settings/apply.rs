@@ -10,8 +10,8 @@ use crate::registry::Agent;
 use crate::sessions::store;
 use crate::turns::budget::{OwnCeilings, book};
 use crate::turns::memories;
-use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Settings;
+use ironclaw_operator::DenialCode;
 use ironclaw_state::WriteTx;
 use ironclaw_store::refusal::{Denied, Refusal};
 

@@ -8,11 +8,11 @@ use crate::registry::live_settings::HostPolicy;
 use crate::registry::policy::{Policy, Rule};
 use crate::registry::skills::{self, Installed};
 use crate::registry::{Agent, egress, mcp, mounts, schedules};
-use ironclaw_contract::operator::{Bound, DenialCode};
 use ironclaw_contract::seam::change::{
     Change, ChangeKind, EnabledTools, McpAccess, Mount, Part, Schedule, Skill, WrittenBy,
 };
 use ironclaw_judge::manifest::server;
+use ironclaw_operator::{Bound, DenialCode};
 use ironclaw_skill::{Grants, McpGrant};
 use ironclaw_state::ReadTx;
 use ironclaw_store::refusal::{Denied, Refusal};

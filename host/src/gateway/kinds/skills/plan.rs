@@ -6,11 +6,11 @@ use super::super::kind::incomplete;
 use crate::registry::skills::{self, Brought, Installed};
 use crate::registry::{Agent, egress, mcp, mounts, software};
 use ironclaw_contract::ids::ScheduleId;
-use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{
     Change, Egress, EnabledTools, McpAccess, Mount, Packages, Schedule, ToolDifference,
 };
 use ironclaw_judge::egress::{Grant, HostName, Loopback};
+use ironclaw_operator::DenialCode;
 use ironclaw_skill::Grants;
 use ironclaw_state::ReadTx;
 use ironclaw_store::refusal::{Denied, Refusal};

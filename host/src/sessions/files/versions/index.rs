@@ -9,7 +9,7 @@ use nix::sys::stat::FileStat;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-pub use ironclaw_contract::operator::FileLoss as Why;
+pub use ironclaw_operator::FileLoss as Why;
 
 /// Bytes of a block, to which the size of a copy is rounded up.
 const BLOCK_BYTES: u64 = 4096;

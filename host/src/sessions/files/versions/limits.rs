@@ -1,10 +1,10 @@
 //! The bounds of the kept versions of a workspace, and the reasons to leave a file out.
 
 use crate::registry::quota;
-use ironclaw_contract::operator::FILE_PUT_BYTES_MAX;
+use ironclaw_operator::FILE_PUT_BYTES_MAX;
 use std::time::Duration;
 
-pub use ironclaw_contract::operator::NoCopy as Reason;
+pub use ironclaw_operator::NoCopy as Reason;
 
 /// Bytes of one file. A larger one is left out.
 pub const FILE_BYTES_MAX: u64 = FILE_PUT_BYTES_MAX as u64;

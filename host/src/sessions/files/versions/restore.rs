@@ -9,7 +9,7 @@ use super::take::{Copier, Run};
 use super::walk;
 use crate::sessions::files::{Draft, Error, FilePath, Files, no_file_at};
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_operator::DenialCode;
 use ironclaw_state::home::SessionDirectories;
 use ironclaw_store::refusal::{Denied, Refusal};
 use std::io;

@@ -10,7 +10,7 @@ use crate::registry::quota;
 use crate::sessions::files::{FilePath, Files, reopen, shown};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::TurnId;
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_operator::DenialCode;
 use ironclaw_state::home::SessionDirectories;
 use ironclaw_store::refusal::Denied;
 use nix::errno::Errno;

@@ -5,7 +5,7 @@ use super::*;
 use crate::registry::quota;
 use crate::sessions::files::FilePath;
 use ironclaw_contract::ids::{SessionId, TurnId};
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_operator::DenialCode;
 use ironclaw_state::home::{Home, SessionDirectories};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};

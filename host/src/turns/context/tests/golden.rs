@@ -5,9 +5,9 @@
 use super::super::Checked;
 use super::fixture::{ANN, BOB, Ending, Fixture, with_fixture};
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::operator::{MessageFile, MessageImage};
 use ironclaw_model::image::{Image, ImageContent, ImageType, LeftOut};
 use ironclaw_model::{Cut, Part, Prompt};
+use ironclaw_operator::{MessageFile, MessageImage};
 use std::collections::HashMap;
 use std::path::Path;
 

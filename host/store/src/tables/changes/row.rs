@@ -11,7 +11,7 @@ use ironclaw_state::stored_json;
 use rusqlite::Row as SqlRow;
 use serde_json::Value;
 
-pub use ironclaw_contract::operator::ChangeStatus as Status;
+pub use ironclaw_operator::ChangeStatus as Status;
 
 /// The agent or the person that proposes a change.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 //! Pure. Nothing in a listing carries authority: people confirm it. See [`ironclaw_judge::manifest::server`] for the manifests.
 
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::operator::McpListed;
 use ironclaw_judge::manifest::server::Tools;
+use ironclaw_operator::McpListed;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

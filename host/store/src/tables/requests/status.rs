@@ -4,7 +4,7 @@
 
 use crate::tables::turns::CallOutcome;
 
-pub use ironclaw_contract::operator::RequestStatus as Status;
+pub use ironclaw_operator::RequestStatus as Status;
 
 impl From<CallOutcome> for Status {
     fn from(outcome: CallOutcome) -> Self {

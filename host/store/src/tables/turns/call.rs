@@ -8,7 +8,7 @@ use ironclaw_contract::ids::{CallId, ItemId, SessionId, TurnId};
 use rusqlite::Row;
 use serde::{Deserialize, Serialize};
 
-pub use ironclaw_contract::operator::CallState;
+pub use ironclaw_operator::CallState;
 
 /// The end of a call that was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

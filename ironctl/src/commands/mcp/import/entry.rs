@@ -4,7 +4,7 @@
 
 use super::document::Named;
 use super::value::{self, Given};
-use ironclaw_contract::operator::SecretValue;
+use ironclaw_operator::SecretValue;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 

@@ -7,7 +7,7 @@ use crate::at::At;
 use crate::client::Client;
 use crate::failure::Error;
 use crate::secret_input;
-use ironclaw_contract::operator::{NewSecret, routes};
+use ironclaw_operator::{NewSecret, routes};
 use ironclaw_text::shell::quoted;
 use std::io::{self, IsTerminal};
 use std::sync::Mutex;

@@ -5,7 +5,7 @@
 use super::signature::Claimed;
 use super::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
 use axum::http::HeaderMap;
-use ironclaw_contract::operator::SignatureRule;
+use ironclaw_operator::SignatureRule;
 use ironclaw_text::excerpt::start;
 
 /// The names of the three headers: id, time and signatures. The first set with a signature counts.

@@ -11,7 +11,7 @@ use axum::http::HeaderMap;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use hmac::{Hmac, Mac};
-use ironclaw_contract::operator::{DenialCode, SignatureRule};
+use ironclaw_operator::{DenialCode, SignatureRule};
 use ironclaw_store::refusal::Refusal;
 use sha2::Sha256;
 

@@ -1,0 +1,88 @@
+//! Conversions of the closed lists to and from values of SQL and JSON, and their schemas.
+//!
+//! Never accepts a column with a text that the list does not have. See [`ironclaw_contract::text_values!`].
+
+use crate::*;
+
+ironclaw_contract::text_values!(
+    TokenId,
+    DenialCode,
+    LedgerEvent,
+    ArgumentRule,
+    CallState,
+    Class,
+    JudgementStage,
+    StageAnswer,
+    ToolReach,
+    ChangeStatus,
+    ChannelKind,
+    OccurrenceState,
+    QuestionStatus,
+    RequestStatus,
+    Role,
+    ScheduleState,
+    SignatureRule,
+    TokenState,
+);
+
+/// Schemas of closed lists for the OpenAPI document.
+#[cfg(feature = "schema")]
+mod schemas {
+    use super::*;
+    use utoipa::openapi::RefOr;
+    use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
+
+    ironclaw_contract::word_schemas!(
+        AllowanceStatus,
+        ArgumentRule,
+        CallState,
+        Class as "CallClass",
+        JudgementStage,
+        StageAnswer,
+        ToolReach,
+        CeilingKind,
+        ChangeStatus,
+        ChannelKind,
+        Decider,
+        DestinationState,
+        EntryType,
+        FeatureState,
+        FileKind,
+        FileLoss,
+        FindingArea,
+        FindingLevel,
+        Supposition,
+        LedgerFault,
+        McpListed,
+        McpLoginState,
+        McpServerState,
+        McpTransport,
+        McpUnfitReason,
+        ModelKind,
+        NoCopy,
+        OccurrenceState,
+        QuestionStatus,
+        Receipt,
+        RequestStatus,
+        RequesterKind,
+        Role,
+        ScheduleState,
+        SecretSource,
+        SessionPhase,
+        SignatureRule,
+        SkillTrust,
+        Speaker,
+        StageOutcome,
+        TokenState,
+        ValueSource,
+    );
+
+    impl utoipa::PartialSchema for TokenId {
+        fn schema() -> RefOr<Schema> {
+            let text = ObjectBuilder::new().schema_type(SchemaType::Type(Type::String));
+            text.pattern(Some("^tok_[0-9a-f]{16}$")).into()
+        }
+    }
+
+    impl utoipa::ToSchema for TokenId {}
+}
