@@ -29,7 +29,7 @@ pub use ironclaw_store::tables::changes::{Origin, Requester};
 
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::seam::change::Change;
-use ironclaw_contract::seam::seal::Label;
+use ironclaw_judge::provenance::Labels;
 use serde_json::Value;
 
 /// A proposed change that no check has passed yet.
@@ -44,7 +44,7 @@ pub struct Proposed {
     /// The reason in the words of the requester.
     pub reason: String,
     /// The labels of the output that made the request; empty for a person.
-    pub labels: Vec<Label>,
+    pub labels: Labels,
 }
 
 /// The present state of the setting that a change would alter.

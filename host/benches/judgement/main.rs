@@ -21,8 +21,9 @@ use ironclaw_host::driven::items::Recorded;
 use ironclaw_host::driven::schedules::OfTurn;
 use ironclaw_host::driven::{Agent, Catalogue, Mode};
 use ironclaw_judge::egress::{Grant, GrantText, Loopback};
-use ironclaw_judge::spans::TypedSpan;
-use ironclaw_judge::typed::Typed;
+use ironclaw_judge::provenance::Labels;
+use ironclaw_judge::provenance::spans::TypedSpan;
+use ironclaw_judge::provenance::typed::Typed;
 use ironclaw_judge::{Class, Classes, Principal};
 use ironclaw_model::WantedCall;
 use ironclaw_state::seal::Sealer;
@@ -127,7 +128,7 @@ fn agent() -> Agent {
 }
 
 /// Returns the facts of a turn whose person typed the address, for an agent with 20 grants.
-fn facts(labels: &[Label], url: &str) -> TurnFacts {
+fn facts(labels: Labels, url: &str) -> TurnFacts {
     let grant = |host: String| {
         let text = GrantText {
             host,
@@ -146,7 +147,7 @@ fn facts(labels: &[Label], url: &str) -> TurnFacts {
         of_schedule: OfTurn::default(),
         principal: Principal::Person,
         scope: Classes::new(&[Class::Read, Class::Send, Class::Write]),
-        has_external: labels.contains(&Label::External),
+        labels,
         network: Network {
             grants,
             loopback: Loopback::Refused,
@@ -161,8 +162,8 @@ fn facts(labels: &[Label], url: &str) -> TurnFacts {
 }
 
 fn judge(context: &Context, person: PersonId, url: &str, wanted: &WantedCall) -> calls::Judged {
-    let labels = context::joined_labels(&context.items, &person.to_string(), &HashSet::new());
-    calls::judge(&agent(), &facts(&labels, url), calls::ReadCall::read(wanted.clone()), true)
+    let labels = context::output_labels(&context.items, &person.to_string(), &HashSet::new());
+    calls::judge(&agent(), &facts(labels, url), calls::ReadCall::read(wanted.clone()), true)
 }
 
 /// Measures a call: the judgement with every seal verified again, that of a request whose items were verified before, and the bare
@@ -176,7 +177,7 @@ fn measure(
     wanted: &WantedCall,
 ) {
     let (agent, principal) = (agent(), person.to_string());
-    let facts = facts(&context::joined_labels(&context.items, &principal, &HashSet::new()), url);
+    let facts = facts(context::output_labels(&context.items, &principal, &HashSet::new()), url);
     let call = calls::judge(&agent, &facts, calls::ReadCall::read(wanted.clone()), true).call;
     let hashed = canonical::to_vec(&[canonical::RECIPE, &call.tool, &call.arguments]);
     let of_start = |item: &Recorded| Tuple { boot: sealer.boot(), ..item.tuple.clone() };
@@ -190,8 +191,8 @@ fn measure(
         assert!(named.all(|(reference, item)| seals.verify(black_box(reference), &item.tuple)));
         let seals = begun.elapsed().as_secs_f64();
         let begun = Instant::now();
-        let labels = context::joined_labels(black_box(&context.items), &principal, &HashSet::new());
-        assert_eq!(labels.contains(&Label::External), facts.has_external);
+        let labels = context::output_labels(black_box(&context.items), &principal, &HashSet::new());
+        assert_eq!(labels, facts.labels);
         let joined = begun.elapsed().as_secs_f64();
         let begun = Instant::now();
         black_box(calls::judge(&agent, &facts, calls::ReadCall::read(black_box(wanted).clone()), true));

@@ -9,6 +9,7 @@ mod tests;
 use crate::class::{Class, Classes};
 use crate::manifest::Manifest;
 use crate::principal::{Principal, ReceiverPolicy};
+use crate::provenance::Labels;
 use ironclaw_operator::{Decider, DenialCode, StageAnswer};
 use serde_json::{Map, Value};
 
@@ -96,8 +97,8 @@ pub struct CallContext<'a> {
     pub receiver: &'a ReceiverPolicy,
     /// The classes of the request that the turn works on.
     pub scope: Classes,
-    /// True if an item of the context came from outside.
-    pub has_external: bool,
+    /// The labels of the output with the call: those of its context.
+    pub labels: Labels,
     /// True if a flow of the schedule has this tool, this destination, and each source of text of others in the context.
     pub is_covered: bool,
     /// Returns whether the turn's person typed a value in this task.

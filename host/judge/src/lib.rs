@@ -1,4 +1,5 @@
-//! The judgement of tool calls: classes, scopes of requests, grants of hosts, manifests of tools, and the stages of one judgement.
+//! The judgement of tool calls: classes, scopes of requests, grants of hosts, manifests of tools, provenance, and the stages of one
+//! judgement.
 //!
 //! Pure: never reads a clock, a file, the database or the network, and never runs a call. See [`scope`] and [`egress`].
 
@@ -12,9 +13,8 @@ pub mod egress;
 pub mod manifest;
 pub mod place;
 pub mod principal;
+pub mod provenance;
 pub mod scope;
-pub mod spans;
-pub mod typed;
 
 pub use class::{Class, Classes};
 pub use principal::{Allowed, Principal, ReceiverPolicy};

@@ -3,9 +3,9 @@
 //! Never finds out who a principal is: the host knows it from the sealed message.
 
 use crate::class::{Class, Classes};
+use crate::provenance::spans::Telling;
 use crate::scope::Source;
 use crate::scope::recorded::Recorded;
-use crate::spans::Telling;
 
 ironclaw_contract::words! {
     /// The kind of the principal of a turn.

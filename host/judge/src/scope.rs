@@ -12,7 +12,7 @@ mod withholding;
 mod words;
 
 use crate::class::{Class, Classes};
-use crate::spans::{self, Span, Telling};
+use crate::provenance::spans::{self, Span, Telling};
 use declared::{DeclarationError, Declared};
 use lexicon::Lexicon;
 use serde::Serialize;

@@ -22,7 +22,8 @@ use ironclaw_contract::seam::change::Egress;
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_judge::call::{Answer as Answered, Stage};
 use ironclaw_judge::manifest;
-use ironclaw_judge::typed::Typed;
+use ironclaw_judge::provenance::Provenance;
+use ironclaw_judge::provenance::typed::Typed;
 use ironclaw_judge::{Class, Classes, Principal};
 use ironclaw_operator::{
     Bound, CallStage, CallWhy, DenialCode, EgressGrant, ManifestSchema, MessageCall, StageAnswer, TestCall, TestedCall,
@@ -268,7 +269,7 @@ pub async fn test(
             principal: Principal::Person,
             person: person.id,
             scope: supposition::declared(declared),
-            has_external: asked.external,
+            labels: supposition::context(if asked.external { Provenance::Others } else { Provenance::Person }),
             typed,
             of_schedule: OfTurn::default(),
             of_agents: Vec::new(),

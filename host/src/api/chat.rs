@@ -28,7 +28,7 @@ use crate::turns::items;
 use ironclaw_contract::ids::{MessageId, PersonId};
 use ironclaw_contract::seam::message::{Kind, Status};
 use ironclaw_contract::seam::seal::ItemKind;
-use ironclaw_judge::spans::Telling;
+use ironclaw_judge::provenance::spans::Telling;
 use ironclaw_judge::{Class, Classes};
 use ironclaw_operator::DenialCode;
 use ironclaw_operator::{MessageView, NewMessage, Receipt, Recorded};

@@ -11,8 +11,8 @@ use crate::registry::mcp::{self, Server, listing::Listing};
 use axum::Json;
 use axum::extract::{Path, State};
 use ironclaw_contract::seam::change::{McpHeader, McpHost, McpVariable, Mount, Packages};
-use ironclaw_contract::seam::seal::Label;
 use ironclaw_judge::manifest::server::{self, Tools};
+use ironclaw_judge::provenance::{Labels, Provenance};
 use ironclaw_operator::{
     AgentMount, AgentPackages, McpCommand, McpHolder, McpListed, McpLoginAnswer, McpLoginBegun, McpLook,
     McpResolvedCommand, McpServer, McpServerHeader, McpServerHost, McpServerTool, McpServerVariable, McpTransport,
@@ -175,7 +175,11 @@ fn tool(name: &str, seen: Option<&Listing>, confirmed: Option<&Listing>, known: 
         description: seen.or(confirmed).map(|listing| listing.description(name)).unwrap_or_default().to_owned(),
         class: manifest.map(|manifest| manifest.class),
         rules: manifest.iter().flat_map(|manifest| &manifest.arguments).map(rule).collect(),
-        labels: vec![Label::External.name().to_owned()],
+        labels: Labels::from_provenance(Provenance::Tool)
+            .list()
+            .into_iter()
+            .map(|label| label.name().to_owned())
+            .collect(),
         loosened: manifest.map(server::loosenings).unwrap_or_default(),
         always_asks: manifest.is_some_and(|manifest| manifest.always_ask),
         listed: seen.map_or(McpListed::Gone, |seen| seen.beside(confirmed, name)),

@@ -10,7 +10,7 @@ use axum::Json;
 use axum::extract::{Path, Query};
 use ironclaw_contract::ids::MemoryId;
 use ironclaw_contract::seam::message::Author;
-use ironclaw_contract::seam::seal::Label;
+use ironclaw_judge::provenance::{Labelled, Provenance};
 use ironclaw_operator::DenialCode;
 use ironclaw_operator::{NewNote, Note, Notes};
 use ironclaw_store::refusal::{Decide, Denied};
@@ -60,8 +60,7 @@ pub async fn add(
         author: Author::Person { person: person.id },
         principal: person.id,
         source: None,
-        labels: vec![Label::UserSurfaceInput],
-        text: new.text,
+        text: Labelled::new(new.text, Provenance::Person),
     };
     let kept = api.record.state.decide(move |tx| {
         let (Kept::New(kept) | Kept::Existing(kept)) = memories::keep(tx, agent, draft)?;
@@ -100,7 +99,7 @@ fn shown(note: memories::Note) -> Note {
         author: super::transcript::author(&note.author),
         principal: note.principal,
         session_id: note.session,
-        labels: note.labels,
+        labels: note.labels.list(),
         text: note.text,
     }
 }

@@ -27,7 +27,7 @@ use crate::turns::open_turns::OpenTurns;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, SessionId, TurnId};
 use ironclaw_contract::seam::message::Author;
-use ironclaw_contract::seam::seal::Label;
+use ironclaw_judge::provenance::{Labelled, Labels, Provenance};
 use ironclaw_ledger::Entry;
 use ironclaw_operator::LedgerEvent;
 use ironclaw_state::keys::ContentKey;
@@ -89,12 +89,12 @@ impl Executor {
         result: &ResultBody,
     ) -> Result<Digest, Error> {
         let author = Author::Tool { tool: row.tool.clone() };
-        let labels = match row.tool == SEND_MESSAGE || row.tool == SEND_FILE {
-            // The host's own words, with nothing from outside beyond what the output had seen.
-            true => recorded(tx, row, &place.key)?.1,
-            false => vec![Label::External],
+        let source = match row.tool == SEND_MESSAGE || row.tool == SEND_FILE {
+            true => Provenance::HostAbout { output: recorded(tx, row, &place.key)?.labels },
+            false => Provenance::Tool,
         };
-        let item = calls::record_labelled_result(tx, &self.target(place), row.id, &row.tool, author, labels, result)?;
+        let labelled = Labelled::new(result, source);
+        let item = calls::record_result(tx, &self.target(place), row.id, &row.tool, author, labelled)?;
         calls::settle(tx, row.id, item.tuple.item, result.outcome)?;
         requests::finish(tx, row.id, result.outcome)?;
         deliveries::set_state_of_call(tx, row.id)?;
@@ -107,8 +107,8 @@ impl Executor {
     }
 }
 
-/// Returns the recorded arguments of a call, exactly those that were hashed, and the labels of its output.
-fn recorded(tx: &ReadTx<'_>, row: &CallRow, key: &ContentKey) -> Result<(Call, Vec<Label>), Error> {
+/// Returns the recorded arguments of a call, exactly those that were hashed, with the labels of its output.
+fn recorded(tx: &ReadTx<'_>, row: &CallRow, key: &ContentKey) -> Result<Labelled<Call>, Error> {
     let damaged = || ironclaw_state::Error::Stored(format!("the output of {} is damaged", row.id));
     let output = items::find(tx, row.output)?.ok_or_else(damaged)?;
     let body: OutputBody = serde_json::from_str(&items::body(tx, &output, key)?).map_err(|_| damaged())?;
@@ -116,7 +116,7 @@ fn recorded(tx: &ReadTx<'_>, row: &CallRow, key: &ContentKey) -> Result<(Call, V
     if calls::digest(&call.tool, &call.arguments) != row.digest {
         return Err(damaged().into());
     }
-    Ok((call, output.tuple.labels))
+    Ok(Labelled { value: call, labels: Labels::recorded(&output.tuple.labels) })
 }
 
 /// Records in the ledger that the host made a call.

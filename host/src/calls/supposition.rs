@@ -11,8 +11,9 @@ use crate::registry::tools::GIT_PUSH;
 use crate::registry::{Agent, Person, groups};
 use crate::turns::calls::{self, Judged, Judgement};
 use ironclaw_judge::egress::Loopback;
-use ironclaw_judge::spans::TypedSpan;
-use ironclaw_judge::typed::Typed;
+use ironclaw_judge::provenance::spans::TypedSpan;
+use ironclaw_judge::provenance::typed::Typed;
+use ironclaw_judge::provenance::{Labels, Provenance};
 use ironclaw_judge::{Classes, Principal, ReceiverPolicy};
 use ironclaw_model::WantedCall;
 use ironclaw_operator::Supposition;
@@ -88,19 +89,21 @@ pub fn requests(
 /// Judges a call at a supposed request.
 pub fn judge(tx: &ReadTx<'_>, settings: &LiveSettings, call: &Call<'_>, request: &Request) -> Result<Outcome, Error> {
     let receiver = ReceiverPolicy::default();
-    let (principal, scope, has_external) = match request.kind {
-        Supposition::Asked => (Principal::Person, receiver.person.may, false),
-        Supposition::AskedWithOthers | Supposition::TypedWithOthers => (Principal::Person, receiver.person.may, true),
-        Supposition::Unasked => (Principal::Person, receiver.person.unasked, false),
-        Supposition::Schedule => (Principal::Schedule, receiver.schedule.unasked, false),
-        Supposition::Agent => (Principal::Agent, receiver.agent.unasked, false),
-        Supposition::Guest => (Principal::Guest, receiver.guest.unasked, false),
+    let (principal, scope, provenance) = match request.kind {
+        Supposition::Asked => (Principal::Person, receiver.person.may, Provenance::Person),
+        Supposition::AskedWithOthers | Supposition::TypedWithOthers => {
+            (Principal::Person, receiver.person.may, Provenance::Others)
+        }
+        Supposition::Unasked => (Principal::Person, receiver.person.unasked, Provenance::Person),
+        Supposition::Schedule => (Principal::Schedule, receiver.schedule.unasked, Provenance::Person),
+        Supposition::Agent => (Principal::Agent, receiver.agent.unasked, Provenance::Agent),
+        Supposition::Guest => (Principal::Guest, receiver.guest.unasked, Provenance::Others),
     };
     let turn = SupposedTurn {
         principal,
         person: call.person.id,
         scope,
-        has_external,
+        labels: context(provenance),
         typed: match request.kind {
             Supposition::TypedWithOthers => typed_values(call.arguments, settings.host_policy.egress.loopback()),
             _ => Typed::default(),
@@ -109,6 +112,11 @@ pub fn judge(tx: &ReadTx<'_>, settings: &LiveSettings, call: &Call<'_>, request:
         of_agents: request.of_agents.clone(),
     };
     judge_in(tx, settings, call, turn)
+}
+
+/// Returns the labels of an output whose context is one text of this provenance.
+pub fn context(provenance: Provenance) -> Labels {
+    Labels::from_provenance(Provenance::Model { context: Labels::from_provenance(provenance) })
 }
 
 /// Judges a call in a supposed turn.
@@ -121,7 +129,9 @@ pub fn judge_in(
     let of_person = turn.principal == Principal::Person;
     let mut facts = facts::for_supposed(tx, settings, call.agent, turn)?;
     // A push has files of the workspace, which the host reads before the judgement.
-    facts.has_external |= call.tool == GIT_PUSH;
+    if call.tool == GIT_PUSH {
+        facts.labels = facts.labels.join(Labels::from_provenance(Provenance::Workspace));
+    }
     let wanted = WantedCall { tool: call.tool.to_owned(), arguments: call.arguments.to_owned() };
     let mut wanted = calls::ReadCall::read(wanted);
     wanted.remove_host_arguments();

@@ -12,8 +12,8 @@ use crate::channels::inbound::inbox::{self, Text};
 use crate::sessions::store::Session;
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::seam::message::{Author, Kind, Span};
-use ironclaw_contract::seam::seal::Label;
 use ironclaw_judge::Principal;
+use ironclaw_judge::provenance::{Labelled, Provenance};
 use ironclaw_state::WriteTx;
 use ironclaw_state::keys::WrappingKey;
 use ironclaw_state::seal::Sealer;
@@ -52,7 +52,7 @@ fn record(tx: &mut WriteTx<'_>, session: &Session, draft: Draft<'_>, keys: Keys<
     let (id, sender) = (of_agent.message, sender.to_string());
     let body = lookalike::neutralise(text);
     let spans = vec![Span { author, bytes: body.len() }];
-    let (labels, scope, hop) = (vec![Label::External], OF_AGENT.to_owned(), of_agent.hop);
+    let (scope, hop) = (OF_AGENT.to_owned(), of_agent.hop);
     let row = |seq| NewMessage {
         id,
         session: session.id,
@@ -69,6 +69,7 @@ fn record(tx: &mut WriteTx<'_>, session: &Session, draft: Draft<'_>, keys: Keys<
         bytes: body.len(),
     };
     let key = session.content_key(keys.wrapping)?;
-    inbox::insert(tx, Text { body: &body, spans, labels, scope, hop }, &key, keys.sealer, id, session.id, row)?;
+    let text = Text { body: Labelled::new(&body, Provenance::Agent), spans, scope, hop };
+    inbox::insert(tx, text, &key, keys.sealer, id, session.id, row)?;
     Ok(table::insert(tx, &of_agent)?)
 }

@@ -4,8 +4,8 @@
 
 use crate::registry::tools;
 use ironclaw_judge::manifest;
+use ironclaw_judge::provenance::spans::Span;
 use ironclaw_judge::scope;
-use ironclaw_judge::spans::Span;
 
 /// A message without words of any language, so that the reading tries each of them.
 const MESSAGE: &str = "hello";

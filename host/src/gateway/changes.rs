@@ -18,6 +18,7 @@ use crate::registry::{self, Agent, Person, Role, roles};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{ChangeId, PersonId};
 use ironclaw_contract::seam::change::{Change, ChangeKind, Payload};
+use ironclaw_judge::provenance::Labels;
 use ironclaw_operator::{Bound, DenialCode};
 use ironclaw_state::keys::ApprovalRoot;
 use ironclaw_state::{ReadTx, failpoint};
@@ -117,7 +118,7 @@ impl Changes {
                 let agent = agent.map(|agent| agent.id);
                 looked_up.map_or(Ok(()), |found| found.note(tx)).map_err(Error::from)?;
                 let requester = Requester::Person(by.id);
-                let proposed = Proposed { change, agent, requester, reason, labels: Vec::new() };
+                let proposed = Proposed { change, agent, requester, reason, labels: Labels::NONE };
                 changes.proposals.submit(tx, proposed)
             })
             .await

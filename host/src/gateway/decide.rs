@@ -131,7 +131,7 @@ pub fn show(tx: &ReadTx<'_>, policy: &Policy, row: &Row) -> Result<(String, Dige
         change: &row.change,
         agent: concerns,
         requester,
-        labels: &row.labels,
+        labels: row.labels,
         reason: &row.reason,
         before: &row.before,
         facts: &row.facts,

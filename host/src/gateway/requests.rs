@@ -34,7 +34,7 @@ pub use ironclaw_store::tables::requests::{
 pub use notice::{note_unknown, tell_stopped, tell_unknown};
 pub use page::{Shown, arguments, show_or_damage};
 pub use presence::Presence;
-pub use reasons::{Origin, StoredReason, codes, is_for_grant};
+pub use reasons::{StoredReason, codes, is_for_grant, origin_view};
 pub use told::expires_soon;
 pub use using::{Permitted, Running, use_approvals};
 

@@ -33,6 +33,7 @@ use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, CallId, ChangeId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_contract::seam::change::{Change, ChangeKind};
 use ironclaw_contract::seam::seal::Label;
+use ironclaw_judge::provenance::Labels;
 use ironclaw_text::diff::{self, LineMark};
 use ironclaw_text::visible;
 use json_lines::Repeats;
@@ -65,7 +66,7 @@ pub struct View<'a> {
     /// The requester, with ids and names.
     pub requester: PageRequester<'a>,
     /// Labels of the output that made the request; empty for a person.
-    pub labels: &'a [Label],
+    pub labels: Labels,
     /// The reason in the requester's own words.
     pub reason: &'a str,
     /// The current setting, in the shape of the payload.
@@ -171,8 +172,8 @@ enum ForeignText {
 }
 
 impl ForeignText {
-    fn from_labels(labels: &[Label]) -> Self {
-        match (labels.contains(&Label::External), labels.is_empty()) {
+    fn from_labels(labels: Labels) -> Self {
+        match (labels.has_foreign(), labels.is_empty()) {
             (true, _) => Self::Present,
             (false, false) => Self::NoneRecorded,
             (false, true) => Self::Unknown,
@@ -396,7 +397,7 @@ fn put_identifiers(page: &mut Page, view: &View<'_>, payload: &Value, names: &Na
         fields.push(("message", message.map_or_else(|| "none".to_owned(), |message| format!("{message}"))));
         fields.push(("call", format!("{call}")));
     }
-    let labels: Vec<&str> = view.labels.iter().map(|label| label.name()).collect();
+    let labels: Vec<&str> = view.labels.list().into_iter().map(Label::name).collect();
     fields.push(("labels of the request", if labels.is_empty() { "none".to_owned() } else { labels.join(", ") }));
     for (field, value) in fields {
         page.put("  ", &format!("{field}: {value}"));

@@ -227,7 +227,7 @@ fn insert(
         before: &standing.before,
         facts: &standing.facts,
         digest,
-        labels: &proposed.labels,
+        labels: proposed.labels,
         reason: &proposed.reason,
         generation: generation(tx)?,
         expires_at,

@@ -25,8 +25,9 @@ use ironclaw_contract::seam::change::Change;
 use ironclaw_contract::seam::limits::{ROW_BYTES_MAX, UNDRAINED_ROWS_MAX};
 use ironclaw_contract::seam::message::{Author, Kind};
 use ironclaw_contract::seam::outbound::{Chat, EndReason, RawRow};
-use ironclaw_contract::seam::seal::{ItemKind, Label};
+use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_contract::seam::untrusted::Untrusted;
+use ironclaw_judge::provenance::{Labelled, Labels, Provenance};
 use ironclaw_ledger::Entry;
 use ironclaw_operator::{DenialCode, Fault, LedgerEvent};
 use ironclaw_state::keys::ContentKey;
@@ -249,13 +250,12 @@ impl Acceptance<'_> {
         }
         let place = ResultTarget { session: session.id, turn: open.id, key, sealer: &self.record().sealer };
         let (result, refused) = self.result_of(tx, open, &recorded, &output, action)?;
-        let labels = match action {
-            // The host's words, with nothing from outside beyond what the output had seen.
-            Action::AskUserQuestion(_) => output.tuple.labels.clone(),
-            _ => vec![Label::External],
+        let source = match action {
+            Action::AskUserQuestion(_) => Provenance::HostAbout { output: Labels::recorded(&output.tuple.labels) },
+            Action::Change { .. } | Action::SkillInstall { .. } | Action::ScheduleTask(_) => Provenance::Tool,
         };
         let (id, tool) = (recorded.id, &recorded.tool);
-        let item = calls::record_labelled_result(tx, &place, id, tool, Author::Host, labels, &result)?;
+        let item = calls::record_result(tx, &place, id, tool, Author::Host, Labelled::new(&result, source))?;
         calls::settle(tx, recorded.id, item.tuple.item, result.outcome)?;
         if let Some(why) = refused {
             Entry::new(LedgerEvent::ActionRefused)
@@ -305,7 +305,7 @@ impl Acceptance<'_> {
                 }
             }
             Action::AskUserQuestion(question) => {
-                let labels = &output.tuple.labels;
+                let labels = Labels::recorded(&output.tuple.labels);
                 let asking = questions::Asking { session, key, turn: open, call, labels, question };
                 let (result, refused) = questions::ask(tx, self.questions, &asking)?;
                 (result, refused.map(DenialCode::meaning))
@@ -333,7 +333,7 @@ impl Acceptance<'_> {
             agent: Some(self.session.agent),
             requester: Requester::Agent { principal: open.person()?, origin },
             reason: String::new(),
-            labels: output.tuple.labels.clone(),
+            labels: Labels::recorded(&output.tuple.labels),
         })
     }
 

@@ -38,8 +38,9 @@ use crate::turns::turn;
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{CallId, ItemId, SessionId, TurnId};
 use ironclaw_contract::seam::message::{Author, Span};
-use ironclaw_contract::seam::seal::{ItemKind, Label};
+use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_judge::call::{Answer, Stage, would_have_blocked};
+use ironclaw_judge::provenance::Labelled;
 use ironclaw_ledger::Entry;
 use ironclaw_operator::{Bound, DenialCode, LedgerEvent, StageAnswer};
 use ironclaw_state::WriteTx;
@@ -177,31 +178,19 @@ pub struct ResultTarget<'a> {
     pub sealer: &'a Sealer,
 }
 
-/// Records a result of a call. It is `External` for every author, because a result never carries authority by itself.
+/// Records a result of a call.
 pub fn record_result(
     tx: &mut WriteTx<'_>,
     target: &ResultTarget<'_>,
     call: CallId,
     tool: &str,
     author: Author,
-    result: &ResultBody,
+    result: Labelled<&ResultBody>,
 ) -> Result<Recorded, Error> {
-    record_labelled_result(tx, target, call, tool, author, vec![Label::External], result)
-}
-
-/// Records a result that the host made from its own record, with the labels of its sources.
-pub fn record_labelled_result(
-    tx: &mut WriteTx<'_>,
-    target: &ResultTarget<'_>,
-    call: CallId,
-    tool: &str,
-    author: Author,
-    labels: Vec<Label>,
-    result: &ResultBody,
-) -> Result<Recorded, Error> {
-    let body = canonical::to_string(result);
-    let spans = vec![Span { author, bytes: body.len() }];
-    let item = NewItem::new(ItemId::new(), ItemKind::Result, &body, spans, labels, target.key)?;
-    turn::count_result(tx, target.turn, result.text.len())?;
+    let text_bytes = result.value.text.len();
+    let body = result.map(canonical::to_string);
+    let spans = vec![Span { author, bytes: body.value.len() }];
+    let item = NewItem::new(ItemId::new(), ItemKind::Result, body.as_deref(), spans, target.key)?;
+    turn::count_result(tx, target.turn, text_bytes)?;
     Ok(item.turn(target.turn).call(call, tool).record(tx, target.session, target.sealer)?)
 }

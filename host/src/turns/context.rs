@@ -16,7 +16,7 @@ pub mod summary;
 mod system;
 
 pub use crate::turns::calls::OutputBody;
-pub use checked::{Checked, item_numbers, items, joined_labels, seen, turns_of_others};
+pub use checked::{Checked, item_numbers, items, output_labels, seen, turns_of_others};
 pub use item_cache::{Item, ItemCache};
 pub use system::Reader;
 

@@ -20,7 +20,8 @@ pub use ironclaw_store::tables::sessions::dropped_upto;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{CallId, ItemId, SessionId, TurnId};
 use ironclaw_contract::seam::message::Span;
-use ironclaw_contract::seam::seal::{ItemKind, Label, Tuple};
+use ironclaw_contract::seam::seal::{ItemKind, Tuple};
+use ironclaw_judge::provenance::{Labelled, Labels};
 use ironclaw_state::keys::{self, ContentKey};
 use ironclaw_state::seal::Sealer;
 use ironclaw_state::{ReadTx, WriteTx};
@@ -37,7 +38,7 @@ pub struct NewItem {
     tool: Option<String>,
     hop: u32,
     spans: Vec<Span>,
-    labels: Vec<Label>,
+    labels: Labels,
     scripted: bool,
     scope: String,
     digest: Digest,
@@ -53,11 +54,11 @@ impl NewItem {
     pub fn new(
         id: ItemId,
         kind: ItemKind,
-        body: &str,
+        body: Labelled<&str>,
         spans: Vec<Span>,
-        labels: Vec<Label>,
         key: &ContentKey,
     ) -> Result<Self, keys::Error> {
+        let Labelled { value: body, labels } = body;
         Ok(Self {
             id,
             kind,
@@ -154,7 +155,7 @@ impl NewItem {
             tool: self.tool,
             hop: self.hop,
             authors: canonical::to_string(&self.spans),
-            labels: self.labels,
+            labels: self.labels.list(),
             scope: self.scope,
             digest: self.digest,
         };

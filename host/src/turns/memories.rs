@@ -7,7 +7,7 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, MemoryId, PersonId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::seam::message::Author;
-use ironclaw_contract::seam::seal::Label;
+use ironclaw_judge::provenance::Labelled;
 use ironclaw_ledger::Entry;
 use ironclaw_operator::{Bound, DenialCode, LedgerEvent};
 use ironclaw_state::{ReadTx, WriteTx};
@@ -43,10 +43,8 @@ pub struct NewMemory {
     pub principal: PersonId,
     /// The conversation and the turn in which it is kept, if any.
     pub source: Option<(SessionId, TurnId)>,
-    /// The labels of its sources.
-    pub labels: Vec<Label>,
-    /// 1 to [`REMEMBERED_BYTES_MAX`] bytes.
-    pub text: String,
+    /// 1 to [`REMEMBERED_BYTES_MAX`] bytes, with the labels of its sources.
+    pub text: Labelled<String>,
 }
 
 /// The outcome of keeping a note.
@@ -64,10 +62,10 @@ pub enum Kept {
 /// Refuses an empty or too long text, and a new note if the memory is full.
 pub fn keep(tx: &mut WriteTx<'_>, agent: AgentId, new: NewMemory) -> Result<Kept, Denied> {
     let refuse = |code, text: String| Err(Refusal::new(code, text).into());
-    if new.text.trim().is_empty() || new.text.len() > REMEMBERED_BYTES_MAX {
+    if new.text.value.trim().is_empty() || new.text.value.len() > REMEMBERED_BYTES_MAX {
         return refuse(DenialCode::NoteLength, format!("a note has 1 to {REMEMBERED_BYTES_MAX} bytes"));
     }
-    let digest = Digest::of(new.text.as_bytes());
+    let digest = Digest::of(new.text.value.as_bytes());
     let by_person = matches!(new.author, Author::Person { .. });
     if let Some(Numbered { ordinal, id }) = table::same(tx, agent, digest)? {
         keep_again(tx, ordinal, &new)?;
@@ -80,16 +78,16 @@ pub fn keep(tx: &mut WriteTx<'_>, agent: AgentId, new: NewMemory) -> Result<Kept
         return Err(Refusal::over(DenialCode::MemoryFull, bound).into());
     }
     let (id, created_at) = (MemoryId::new(), tx.now());
-    let NewMemory { author, principal, source, labels, text } = &new;
+    let NewMemory { author, principal, source, text } = &new;
     let row = NewNote {
         id,
         agent,
         source: *source,
         author,
         principal: *principal,
-        labels,
+        labels: text.labels,
         digest,
-        text,
+        text: &text.value,
         by_person,
         created_at,
     };
@@ -114,7 +112,7 @@ fn keep_again(tx: &mut WriteTx<'_>, ordinal: i64, new: &NewMemory) -> Result<(),
     if let Some((session, _)) = new.source {
         return table::add_source(tx, ordinal, session);
     }
-    table::set_author(tx, ordinal, &new.author, new.principal, &new.labels)
+    table::set_author(tx, ordinal, &new.author, new.principal, new.text.labels)
 }
 
 /// The notes that a search found.
@@ -186,12 +184,18 @@ pub fn forget(tx: &mut WriteTx<'_>, agent: AgentId, id: MemoryId, by: PersonId) 
 mod tests {
     use super::*;
     use ironclaw_contract::seam::crypt::SessionKey;
+    use ironclaw_judge::provenance::Provenance;
     use ironclaw_state::State;
     use ironclaw_store::refusal::Decide;
 
     fn new_note(text: String) -> NewMemory {
         let person = PersonId::new();
-        NewMemory { author: Author::Person { person }, principal: person, source: None, labels: Vec::new(), text }
+        NewMemory {
+            author: Author::Person { person },
+            principal: person,
+            source: None,
+            text: Labelled::new(text, Provenance::Person),
+        }
     }
 
     async fn opened(directory: &tempfile::TempDir) -> State {

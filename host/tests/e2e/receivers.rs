@@ -10,6 +10,7 @@ use crate::support::record::Needle;
 use crate::support::site::{Site, grant};
 use ironclaw_judge::call::{Answer, CallContext, Granted, Mode, Verdict, judge};
 use ironclaw_judge::manifest::{self, Manifest, Reach};
+use ironclaw_judge::provenance::Labels;
 use ironclaw_judge::{Class, Principal, ReceiverPolicy};
 use serde_json::{Value, json};
 
@@ -81,7 +82,7 @@ fn judged(row: &Row, class: Class) -> String {
         principal: row.principal,
         receiver: &receiver,
         scope: receiver.allowed(row.principal).asked(&row.scope(class)),
-        has_external: false,
+        labels: Labels::NONE,
         is_covered: false,
         is_typed: &|_| false,
         granted: Some(Granted::As(class)),

@@ -6,7 +6,7 @@ use super::{CallContext, Granted, Mode, Reason, Stage};
 use crate::class::{Class, Classes};
 use crate::manifest::{Manifest, Reach};
 use crate::principal::Principal;
-use crate::typed::is_typed_value;
+use crate::provenance::ArgumentOrigin;
 use ironclaw_operator::DenialCode;
 
 /// What a stage found.
@@ -68,7 +68,7 @@ pub(super) fn look(stage: Stage, call: &CallContext<'_>) -> Found {
         }
         Stage::Inputs => {
             let acts = matches!(class, Class::Write | Class::Send | Class::Exec | Class::Trade);
-            Found::reason_if(is_outward && acts && call.has_external, stage, DenialCode::CallOrigin)
+            Found::reason_if(is_outward && acts && call.labels.has_foreign(), stage, DenialCode::CallOrigin)
         }
         Stage::Outward => outward(manifest, class, call),
         Stage::AlwaysAsk => always_ask(manifest, class, call),
@@ -95,12 +95,12 @@ fn is_ruled(manifest: &Manifest, call: &CallContext<'_>) -> bool {
 fn outward(manifest: &Manifest, class: Class, call: &CallContext<'_>) -> Found {
     let Some(arguments) = call.arguments else { return Found::Nothing };
     let is_granted_read = class == Class::Read && manifest.reach == Reach::Http;
-    if is_granted_read || !call.has_external {
+    if is_granted_read || !call.labels.has_foreign() {
         return Found::Nothing;
     }
     let leaves = |name: &str| manifest.arguments.get(name).is_some_and(|argument| argument.outward);
-    let untyped = arguments.iter().filter(|(name, value)| leaves(name) && !is_typed_value(value, call.is_typed));
-    let arguments: Vec<String> = untyped.map(|(name, _)| name.clone()).collect();
+    let origins = ArgumentOrigin::list(arguments, leaves, call.is_typed).into_iter();
+    let arguments: Vec<String> = origins.filter(|origin| !origin.typed).map(|origin| origin.argument).collect();
     if arguments.is_empty() {
         return Found::Nothing;
     }

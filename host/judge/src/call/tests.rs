@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::manifest;
+use crate::provenance::{Labels, Provenance};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -60,7 +61,7 @@ impl Case {
             principal: self.principal,
             receiver: &ReceiverPolicy::default(),
             scope: self.scope,
-            has_external: self.has_external,
+            labels: Labels::from_provenance(if self.has_external { Provenance::Others } else { Provenance::Person }),
             is_covered: self.is_covered,
             is_typed: &|text| self.typed.contains(&text),
             granted: self.granted,

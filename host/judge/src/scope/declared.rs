@@ -4,7 +4,7 @@
 //! ` -- `; the request follows. `/allow` anywhere else declares nothing.
 
 use crate::class::{Class, Classes};
-use crate::spans::Span;
+use crate::provenance::spans::Span;
 use std::ops::Range;
 
 /// The word that begins a declaration.

@@ -7,7 +7,7 @@ use super::lexicon::{Joiner, Language, Lexicon, Rule, Words};
 use super::withholding::{self, Sentence};
 use super::words::{self, Kind, Token};
 use crate::class::Class;
-use crate::spans::TypedSpan;
+use crate::provenance::spans::TypedSpan;
 use std::ops::Range;
 
 /// Bytes of a span that the lexicon reads. A longer text is hardly typed, and its rest gives nothing.

@@ -4,7 +4,7 @@
 
 use super::{Source, declared_scope, lexicon_scope};
 use crate::class::{Class, Classes};
-use crate::spans::{Span, Telling};
+use crate::provenance::spans::{Span, Telling};
 use std::fmt;
 use std::str::FromStr;
 

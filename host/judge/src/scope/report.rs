@@ -6,7 +6,7 @@ use super::lexicon::Lexicon;
 use super::lexicon_scope;
 use crate::class::{Class, Classes};
 use crate::place::Mistake;
-use crate::spans::Span;
+use crate::provenance::spans::Span;
 use serde::{Deserialize, Serialize};
 
 /// The labelled requests of this version.

@@ -1,6 +1,6 @@
 use super::lexicon::Lexicon;
 use super::*;
-use crate::spans::Span;
+use crate::provenance::spans::Span;
 use proptest::prelude::*;
 
 const DEVELOPMENT: &str = include_str!("../../data/dev_cases.toml");

@@ -2,7 +2,7 @@
 //!
 //! Knows no language: folding and clauses are in [`super::reading`].
 
-use crate::spans::Marked;
+use crate::provenance::spans::Marked;
 use std::ops::Range;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
@@ -143,7 +143,7 @@ fn mark(next: char, after: &str) -> Option<Kind> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spans::TypedSpan;
+    use crate::provenance::spans::TypedSpan;
 
     fn words(text: &str) -> Vec<String> {
         tokens(text, &TypedSpan::read(0, text).marked)

@@ -14,10 +14,10 @@ use crate::turns::items;
 use crate::turns::turn::{Position, Turn};
 use ironclaw_contract::ids::{MessageId, PersonId};
 use ironclaw_contract::seam::message::{Author, Span};
-use ironclaw_contract::seam::seal::Label;
+use ironclaw_judge::provenance::Labels;
+use ironclaw_judge::provenance::spans::{self, Telling, TypedSpan};
+use ironclaw_judge::provenance::typed::Typed;
 use ironclaw_judge::scope::recorded::Recorded;
-use ironclaw_judge::spans::{self, Telling, TypedSpan};
-use ironclaw_judge::typed::Typed;
 use ironclaw_judge::{Classes, Principal};
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
@@ -32,7 +32,7 @@ pub fn for_turn(
     settings: &Live,
     turn: &Turn,
     agent: &Agent,
-    labels: &[Label],
+    labels: Labels,
     key: &ContentKey,
 ) -> Result<TurnFacts, Error> {
     let catalogue = mcp::catalogue(tx, agent)?;
@@ -60,11 +60,10 @@ pub fn for_turn(
             chain::Permitted::default()
         }
     };
-    let (scope, has_external) = (turn.scope, labels.contains(&Label::External));
     Ok(TurnFacts {
         principal,
-        scope,
-        has_external,
+        scope: turn.scope,
+        labels,
         catalogue,
         network,
         of_schedule,
@@ -83,8 +82,8 @@ pub struct SupposedTurn {
     pub person: PersonId,
     /// The classes that its request asks for.
     pub scope: Classes,
-    /// True if the context has text of others.
-    pub has_external: bool,
+    /// The labels of its output.
+    pub labels: Labels,
     /// The values that the person typed.
     pub typed: Typed,
     /// The list of its schedule.
@@ -100,7 +99,7 @@ pub fn for_supposed(
     agent: &Agent,
     turn: SupposedTurn,
 ) -> Result<TurnFacts, Error> {
-    let SupposedTurn { principal, person, scope, has_external, typed, of_schedule, of_agents } = turn;
+    let SupposedTurn { principal, person, scope, labels, typed, of_schedule, of_agents } = turn;
     let loopback = settings.host_policy.egress.loopback();
     let grants = egress::grants_of(tx, agent.id, loopback)?;
     let flows = flows::held(tx, agent.id, person, &of_schedule)?;
@@ -111,7 +110,7 @@ pub fn for_supposed(
     Ok(TurnFacts {
         principal,
         scope,
-        has_external,
+        labels,
         catalogue: mcp::catalogue(tx, agent)?,
         network: Network { grants, loopback, typed },
         of_schedule,

@@ -15,7 +15,8 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::seam::change::Flow;
 use ironclaw_contract::seam::message::Author;
-use ironclaw_contract::seam::seal::{ItemKind, Label};
+use ironclaw_contract::seam::seal::ItemKind;
+use ironclaw_judge::provenance::Labels;
 use ironclaw_operator::Bound;
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
@@ -133,7 +134,7 @@ fn note(
 ) -> Result<(), Error> {
     let tuple = &item.tuple;
     // The text of an output is made of its context, whose items count here themselves.
-    if !tuple.labels.contains(&Label::External) || tuple.kind == ItemKind::Output {
+    if !Labels::recorded(&tuple.labels).has_foreign() || tuple.kind == ItemKind::Output {
         return Ok(());
     }
     let spans = item.spans();
@@ -158,7 +159,7 @@ fn note(
 
 /// Returns the digest of the text that a call wrote as a whole file. Its text is of the model, as that of a message.
 fn written_by(tx: &ReadTx<'_>, call: &CallRow, key: &ContentKey) -> Result<Option<Digest>, Error> {
-    let arguments = recorded(tx, call, key)?.0.arguments;
+    let arguments = recorded(tx, call, key)?.value.arguments;
     let arguments: Value = serde_json::from_str(&arguments).unwrap_or_default();
     let is_whole = arguments["append"] != Value::Bool(true);
     Ok(arguments["content"].as_str().filter(|_| is_whole).map(|content| Digest::of(content.as_bytes())))
@@ -180,7 +181,7 @@ fn read_in(tx: &ReadTx<'_>, item: &Recorded, held: &[Mount], key: &ContentKey) -
     if call.state == CallState::Failed {
         return Ok(Read::Nothing);
     }
-    let arguments = recorded(tx, &call, key)?.0.arguments;
+    let arguments = recorded(tx, &call, key)?.value.arguments;
     let arguments: Value = serde_json::from_str(&arguments).unwrap_or_default();
     let path = arguments["path"].as_str().unwrap_or_default();
     Ok(match flows::granted(path, held).filter(|mount| mount.read_only) {

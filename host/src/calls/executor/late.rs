@@ -15,8 +15,9 @@ use crate::turns::turn;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, MessageId};
 use ironclaw_contract::seam::message::{Author, Span};
-use ironclaw_contract::seam::seal::{ItemKind, Label};
+use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_judge::Principal;
+use ironclaw_judge::provenance::{Labelled, Provenance};
 use ironclaw_ledger::Entry;
 use ironclaw_operator::LedgerEvent;
 use ironclaw_state::{Committed, ReadTx, WriteTx, failpoint};
@@ -276,7 +277,7 @@ fn follow_up(executor: &Executor, tx: &mut WriteTx<'_>, late: &Late<'_>, result:
     );
     // The scope of the turn that asked, exactly: a follow-up never has more.
     let scope = format!("declared:{}", row.scope);
-    let item = follow_item(place, &words, Author::Host, Vec::new(), scope.clone())?;
+    let item = follow_item(place, Labelled::new(&words, Provenance::Host), Author::Host, scope.clone())?;
     let (id, digest) = (item.id().message(), item.digest());
     let item = item.record(tx, place.session, &record.sealer)?;
     let kind = turn::find(tx, row.turn)?.map_or(Principal::Unsigned, |turn| turn.principal_kind);
@@ -330,7 +331,7 @@ fn record_result(
     let text = lookalike::neutralise(&result.text);
     let shown = format!("The result of {} ({}):\n{text}", row.tool, row.id);
     let author = Author::Tool { tool: row.tool.clone() };
-    let item = follow_item(place, &shown, author, vec![Label::External], String::new())?;
+    let item = follow_item(place, Labelled::new(&shown, Provenance::Tool), author, String::new())?;
     let (message, digest) = (item.id().message(), item.digest());
     let item = item.record(tx, place.session, &record.sealer)?;
     messages::insert_of_host(tx, message, place.session, item.tuple.seq)?;
@@ -338,8 +339,8 @@ fn record_result(
     Ok(digest)
 }
 
-fn follow_item(place: &Place, text: &str, author: Author, labels: Vec<Label>, scope: String) -> Result<NewItem, Error> {
-    let spans = vec![Span { author, bytes: text.len() }];
-    let item = NewItem::new(MessageId::new().item(), ItemKind::Message, text, spans, labels, &place.key);
+fn follow_item(place: &Place, text: Labelled<&str>, author: Author, scope: String) -> Result<NewItem, Error> {
+    let spans = vec![Span { author, bytes: text.value.len() }];
+    let item = NewItem::new(MessageId::new().item(), ItemKind::Message, text, spans, &place.key);
     Ok(item?.scope(scope))
 }

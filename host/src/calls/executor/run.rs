@@ -14,6 +14,7 @@ use crate::turns::turn::{self, Position};
 use ironclaw_contract::ids::{AgentId, CallId};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_judge::Class;
+use ironclaw_judge::provenance::{Labelled, Provenance};
 use ironclaw_model::WantedCall;
 use ironclaw_operator::{DenialCode, LedgerEvent};
 use ironclaw_state::{ReadTx, WriteTx, failpoint};
@@ -102,9 +103,9 @@ impl Executor {
         let Some(open) = turn::find(tx, place.turn)?.filter(|turn| turn.open || when == When::Late) else {
             return Ok(None);
         };
-        let (call, labels) = recorded(tx, &row, &place.key)?;
+        let Labelled { value: call, labels } = recorded(tx, &row, &place.key)?;
         let agent = store::agent_of(tx, place.session)?;
-        let facts = facts::for_turn(tx, &self.settings, &open, &agent, &labels, &place.key)?;
+        let facts = facts::for_turn(tx, &self.settings, &open, &agent, labels, &place.key)?;
         let wanted = WantedCall { tool: call.tool.clone(), arguments: call.arguments.clone() };
         let wanted = ReadCall::read(wanted);
         // Exactly the recorded ones: the judgement writes into its own what the host knows now.
@@ -141,7 +142,8 @@ impl Executor {
             Some(told) => told,
             None => {
                 let (target, result) = (self.target(place), calls::refusal(code, &refusal.message));
-                calls::record_labelled_result(tx, &target, row.id, &row.tool, Author::Host, labels, &result)?.tuple.item
+                let result = Labelled::new(&result, Provenance::HostAbout { output: labels });
+                calls::record_result(tx, &target, row.id, &row.tool, Author::Host, result)?.tuple.item
             }
         };
         calls::refuse(tx, row.id, code, &calls::stages(&judged.by_stages.trace), told)?;
@@ -204,7 +206,14 @@ impl Executor {
             && let Some(row) = calls::find(tx, place.call)?.filter(|row| is_lost(row) && row.result.is_none())
         {
             let author = Author::Tool { tool: row.tool.clone() };
-            let item = calls::record_result(tx, &self.target(place), row.id, &row.tool, author, tried)?;
+            let item = calls::record_result(
+                tx,
+                &self.target(place),
+                row.id,
+                &row.tool,
+                author,
+                Labelled::new(tried, Provenance::Tool),
+            )?;
             turns::set_late_result(tx, row.id, item.tuple.item)?;
         }
         if let Some(request) = requests::find_by_call(tx, place.call)?.filter(|row| row.status == Status::Running) {

@@ -8,7 +8,8 @@ use crate::turns::calls::{self, CallState, ResultTarget};
 use crate::turns::items::{NewItem, Recorded};
 use ironclaw_contract::ids::{CallId, ItemId, SessionId};
 use ironclaw_contract::seam::message::{Author, Span};
-use ironclaw_contract::seam::seal::{ItemKind, Label};
+use ironclaw_contract::seam::seal::ItemKind;
+use ironclaw_judge::provenance::{Labelled, Provenance};
 use ironclaw_ledger::Entry;
 use ironclaw_operator::LedgerEvent;
 use ironclaw_state::WriteTx;
@@ -43,7 +44,7 @@ pub(crate) fn note_unsealed(tx: &mut WriteTx<'_>, session: SessionId, mode: Mode
 pub(crate) fn quote(tx: &mut WriteTx<'_>, target: &ResultTarget<'_>, text: &str) -> Result<Recorded, Error> {
     let ResultTarget { session, turn, key, sealer } = *target;
     let spans = vec![Span { author: Author::Quoted, bytes: text.len() }];
-    let labels = vec![Label::External];
-    let new = NewItem::new(ItemId::new(), ItemKind::Message, text, spans, labels, key)?;
+    let text = Labelled::new(text, Provenance::Sandbox);
+    let new = NewItem::new(ItemId::new(), ItemKind::Message, text, spans, key)?;
     Ok(new.turn(turn).record(tx, session, sealer)?)
 }

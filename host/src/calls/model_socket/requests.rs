@@ -27,6 +27,7 @@ use ironclaw_contract::ids::{CallId, SessionId, TurnId};
 use ironclaw_contract::seam::limits::{BODY_BYTES_MAX, ITEMS_MAX};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::socket::{Item, RefusalCode, Response};
+use ironclaw_judge::provenance::{Labelled, Provenance};
 use ironclaw_ledger::Entry;
 use ironclaw_operator::LedgerEvent;
 use ironclaw_state::failpoint;
@@ -109,7 +110,14 @@ impl Server {
                     }
                 };
                 let body = ResultBody::new(ok, text);
-                let item = calls::record_result(tx, &target, call_id, &call.tool, author, &body)?;
+                let item = calls::record_result(
+                    tx,
+                    &target,
+                    call_id,
+                    &call.tool,
+                    author,
+                    Labelled::new(&body, Provenance::Tool),
+                )?;
                 calls::settle(tx, call_id, item.tuple.item, body.outcome)?;
                 Entry::new(LedgerEvent::CallReported)
                     .session(session)

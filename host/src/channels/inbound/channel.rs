@@ -14,7 +14,7 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::seam::message::Kind;
 use ironclaw_judge::Classes;
-use ironclaw_judge::spans::Telling;
+use ironclaw_judge::provenance::spans::Telling;
 use ironclaw_operator::{ChannelKind, DenialCode, MessageFile};
 use ironclaw_state::keys::{self, WrappingKey};
 use ironclaw_store::refusal::{Denied, Refusal};

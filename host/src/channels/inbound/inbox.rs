@@ -21,8 +21,9 @@ use ironclaw_contract::ids::{MessageId, SessionId};
 use ironclaw_contract::seam::change::WrittenBy;
 use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
 use ironclaw_contract::seam::message::{Author, Kind, Span};
-use ironclaw_contract::seam::seal::{ItemKind, Label};
+use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_judge::Principal;
+use ironclaw_judge::provenance::{Labelled, Provenance};
 use ironclaw_ledger::Entry;
 use ironclaw_operator::{Bound, DenialCode, LedgerEvent, MessageFile, MessageImage};
 use ironclaw_state::keys::{self, WrappingKey};
@@ -110,7 +111,7 @@ pub fn record(
     }
     let id = MessageId::new();
     let key = content_key(session, wrapping).map_err(Error::from)?;
-    let text = Text { body: &body, spans, labels: vec![label_of(message)], scope, hop: 0 };
+    let text = Text { body: Labelled::new(&body, provenance(message)), spans, scope, hop: 0 };
     let row = |seq| NewMessage {
         id,
         session: session.id,
@@ -137,10 +138,9 @@ pub fn record(
 
 /// The text of a message, and what its item says about it.
 pub struct Text<'a> {
-    pub body: &'a str,
+    pub body: Labelled<&'a str>,
     /// The authors of its parts.
     pub spans: Vec<Span>,
-    pub labels: Vec<Label>,
     pub scope: String,
     /// The number of agents that it passed through.
     pub hop: u32,
@@ -156,8 +156,8 @@ pub fn insert<'a>(
     session: SessionId,
     row: impl FnOnce(u64) -> NewMessage<'a>,
 ) -> Result<(), Error> {
-    let Text { body, spans, labels, scope, hop } = text;
-    let item = NewItem::new(id.item(), ItemKind::Message, body, spans, labels, key)?.scope(scope.clone()).hop(hop);
+    let Text { body, spans, scope, hop } = text;
+    let item = NewItem::new(id.item(), ItemKind::Message, body, spans, key)?.scope(scope.clone()).hop(hop);
     let digest = item.digest();
     let item = item.record(tx, session, sealer)?;
     let row = row(item.tuple.seq);
@@ -195,15 +195,15 @@ fn reply_to(received: &Received) -> Option<(&str, &str)> {
     }
 }
 
-/// Returns the label of a message. A person may pass on a file of another author, so the label of the file holds for the whole message.
+/// Returns the provenance of a message. A person may pass on a file of another author, and then the whole message counts as text of others.
 /// The prompt of a schedule is a text of the person who made it, unless a model wrote it.
-fn label_of(message: &Authenticated) -> Label {
+fn provenance(message: &Authenticated) -> Provenance {
     let received = message.received();
     let is_persons = matches!(message.principal(), Principal::Person | Principal::Schedule);
     let is_persons = is_persons && message.written_by() != Some(WrittenBy::Model);
     match is_persons && received.files.is_empty() && received.quoted.is_empty() {
-        true => Label::UserSurfaceInput,
-        false => Label::External,
+        true => Provenance::Person,
+        false => Provenance::Others,
     }
 }
 
@@ -272,7 +272,7 @@ pub fn notify(
     let id = MessageId::new();
     let content = content_key(session, wrapping)?;
     let spans = vec![Span { author: Author::Host, bytes: text.len() }];
-    let item = NewItem::new(id.item(), ItemKind::Message, text, spans, Vec::new(), &content)?
+    let item = NewItem::new(id.item(), ItemKind::Message, Labelled::new(text, Provenance::Host), spans, &content)?
         .record(tx, session.id, sealer)?;
     messages::insert_of_host(tx, id, session.id, item.tuple.seq)?;
     Ok(id)

@@ -4,11 +4,11 @@
 
 use super::channel::Received;
 use ironclaw_judge::place::Mistake;
+use ironclaw_judge::provenance::spans::Span;
 use ironclaw_judge::scope::declared;
 use ironclaw_judge::scope::lexicon::Lexicon;
 use ironclaw_judge::scope::recorded::Recorded;
 use ironclaw_judge::scope::report::{self, Report};
-use ironclaw_judge::spans::Span;
 use ironclaw_operator::DenialCode;
 use ironclaw_store::refusal::Refusal;
 

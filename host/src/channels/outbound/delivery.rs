@@ -21,6 +21,7 @@ use ironclaw_contract::ids::{CallId, DeliveryId, ItemId, MessageId, SessionId, T
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::outbound::EndReason;
 use ironclaw_contract::seam::seal::ItemKind;
+use ironclaw_judge::provenance::{Labelled, Provenance};
 use ironclaw_ledger::Entry;
 use ironclaw_operator::{LedgerEvent, Receipt};
 use ironclaw_state::keys::ContentKey;
@@ -249,7 +250,7 @@ pub fn notify(
     sealer: &Sealer,
 ) -> Result<Delivery, Error> {
     let spans = vec![Span { author: Author::Host, bytes: text.len() }];
-    let draft = NewItem::new(ItemId::new(), ItemKind::Notice, text, spans, Vec::new(), key)?;
+    let draft = NewItem::new(ItemId::new(), ItemKind::Notice, Labelled::new(text, Provenance::Host), spans, key)?;
     let draft = match turn {
         Some(turn) => draft.turn(turn),
         None => draft,

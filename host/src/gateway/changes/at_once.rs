@@ -14,6 +14,7 @@ use crate::registry::{self, Agent, Giver, Person};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::seam::change::{Change, ChangeKind, Settings};
+use ironclaw_judge::provenance::Labels;
 use ironclaw_operator::DenialCode;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
@@ -47,7 +48,7 @@ impl Changes {
             agent: agent.map(|agent| agent.id),
             requester: Requester::Person(person.id),
             reason: String::new(),
-            labels: Vec::new(),
+            labels: Labels::NONE,
         };
         let settings = self.settings();
         let (policy, context) = (&settings.policy, self.decision_context(&settings));

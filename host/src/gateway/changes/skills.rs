@@ -8,6 +8,7 @@ use crate::registry::skills::Asker;
 use crate::registry::{self, Agent, Person};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::seam::change::{Change, ChangeKind, Skill};
+use ironclaw_judge::provenance::Labels;
 use ironclaw_skill::Name;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
@@ -95,7 +96,7 @@ impl Changes {
             super::check_requester(tx, &by, ChangeKind::Skills, Some(&agent))?;
             let change = Change::Skills(skill(tx, &agent)?);
             let requester = Requester::Person(by.id);
-            let proposed = Proposed { change, agent: Some(agent.id), requester, reason, labels: Vec::new() };
+            let proposed = Proposed { change, agent: Some(agent.id), requester, reason, labels: Labels::NONE };
             changes.proposals.submit(tx, proposed)
         };
         self.record().state.decide(submit).await

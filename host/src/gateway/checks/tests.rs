@@ -105,7 +105,7 @@ impl Scene {
             agent: concerns_agent(kind).then_some(self.clerk.id),
             requester: Requester::Person(self.owner),
             reason: "because".to_owned(),
-            labels: Vec::new(),
+            labels: Default::default(),
         }
     }
 

@@ -12,8 +12,8 @@ use crate::turns::turn::{self, Turn};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::QuestionId;
 use ironclaw_contract::seam::action::AskUserQuestion;
-use ironclaw_contract::seam::seal::Label;
 use ironclaw_judge::Principal;
+use ironclaw_judge::provenance::Labels;
 use ironclaw_ledger::Entry;
 use ironclaw_operator::{Bound, DenialCode, LedgerEvent};
 use ironclaw_state::keys::ContentKey;
@@ -39,7 +39,7 @@ pub struct Asking<'a> {
     pub turn: &'a Turn,
     pub call: &'a CallRow,
     /// The labels of the output that calls.
-    pub labels: &'a [Label],
+    pub labels: Labels,
     pub question: &'a AskUserQuestion,
 }
 
@@ -89,7 +89,7 @@ pub fn ask(
         scope: turn.scope,
         digest: call.digest,
         sealed_text: asking.key.seal(id.item(), canonical::to_string(&body).as_bytes())?,
-        labels: asking.labels.to_vec(),
+        labels: asking.labels,
         status: Status::Waiting,
         created_at: now,
         remind_at: Some(now + rest / 2),

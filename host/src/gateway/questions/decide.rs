@@ -126,7 +126,7 @@ pub(super) fn answer(
         person: by.id,
         principal_kind: row.principal_kind,
         scope: row.scope,
-        labels: &row.labels,
+        labels: row.labels,
         root: row.root,
     };
     let quota = &all.settings.now().quota;

@@ -4,7 +4,7 @@
 
 use super::allowance::{self, Calling};
 use super::host_requests::Requests;
-use super::reasons::{Origin, StoredReason};
+use super::reasons::{StoredReason, origins};
 use super::{bounds, decide, ending, told};
 use crate::channels::notifications::{self, About};
 use crate::registry::live_settings::LiveSettings;
@@ -15,11 +15,11 @@ use crate::turns::items;
 use crate::turns::turn::{self, Turn};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{ItemId, MessageId, PersonId, RequestId};
-use ironclaw_contract::seam::seal::Label;
 use ironclaw_judge::Class;
 use ironclaw_judge::Principal;
 use ironclaw_judge::call::Reason;
-use ironclaw_judge::typed::Typed;
+use ironclaw_judge::provenance::Labels;
+use ironclaw_judge::provenance::typed::Typed;
 use ironclaw_ledger::Entry;
 use ironclaw_operator::{Bound, Decider, DenialCode, LedgerEvent};
 use ironclaw_state::keys::ContentKey;
@@ -40,7 +40,7 @@ pub struct Asking<'a> {
     /// The items of the prompt of that output.
     pub prompt: &'a [ItemId],
     /// The labels of the output.
-    pub labels: &'a [Label],
+    pub labels: Labels,
     /// The values that the turn's person typed.
     pub typed: &'a Typed,
     /// The key of the session's contents.
@@ -182,7 +182,7 @@ fn insert(
     let Asking { turn, agent, output, labels, key, call, class, digest, .. } = asking;
     let terms = mcp::terms(tx, agent.id, &call.tool)?
         .ok_or_else(|| ironclaw_state::Error::Stored(format!("{}: its manifest", call.call_id)))?;
-    let origins = Origin::list_for_call(&terms, asking.arguments, asking.typed);
+    let origins = origins(&terms, asking.arguments, asking.typed);
     let id = RequestId::new();
     let row = Row {
         id,
@@ -198,7 +198,7 @@ fn insert(
         class: *class,
         digest: *digest,
         arguments: key.seal(id.item(), call.arguments.as_bytes())?,
-        labels: labels.to_vec(),
+        labels: *labels,
         reasons: canonical::to_string(&reasons),
         origins: canonical::to_string(&origins),
         generation: facts::generation(tx)?,

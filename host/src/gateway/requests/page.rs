@@ -7,7 +7,7 @@
 use super::facts::read::Reading;
 use super::facts::{Facts, section};
 use super::host_requests::Requests;
-use super::reasons::{Origin, StoredReason, is_for_grant};
+use super::reasons::{StoredReason, is_for_grant};
 use crate::gateway::review_page::{self, Page};
 use crate::registry::policy::Rule;
 use crate::registry::tools::catalogue::{OfServer, Terms};
@@ -15,6 +15,7 @@ use crate::registry::{self, mcp};
 use crate::sessions::store as sessions;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_judge::Class;
+use ironclaw_judge::provenance::ArgumentOrigin;
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys;
 use ironclaw_store::error::Error;
@@ -37,7 +38,7 @@ pub struct Shown {
     pub arguments: Map<String, Value>,
     pub reasons: Vec<StoredReason>,
     /// The sources of the values that leave; none if every value stays on this machine.
-    pub origins: Vec<Origin>,
+    pub origins: Vec<ArgumentOrigin>,
     /// The position of the request among those of its output, from 1, and their number.
     pub position: (u32, u32),
 }
@@ -138,7 +139,7 @@ pub fn show_or_damage(tx: &ReadTx<'_>, all: &Requests, row: &Row) -> Result<Show
 pub fn show(tx: &ReadTx<'_>, all: &Requests, row: &Row) -> Result<Shown, Error> {
     let policy = &all.settings.now().policy;
     let (class, reasons) = (row.class, reasons_of(row)?);
-    let mut origins: Vec<Origin> = serde_json::from_str(&row.origins)
+    let mut origins: Vec<ArgumentOrigin> = serde_json::from_str(&row.origins)
         .map_err(|_| ironclaw_state::Error::Stored(format!("{}: its origins", row.id)))?;
     let facts = facts_of_row(tx, all, row)?;
     if !facts.leaves_machine() {
@@ -199,7 +200,7 @@ pub(super) fn put_facts(page: &mut Page, facts: &Facts) {
 }
 
 /// Writes the sources of the values that leave.
-fn put_origins(page: &mut Page, origins: &[Origin], facts: &Facts, person: &str) {
+fn put_origins(page: &mut Page, origins: &[ArgumentOrigin], facts: &Facts, person: &str) {
     page.heading("VALUES THAT LEAVE THIS MACHINE");
     for origin in origins {
         let source = match origin.typed {

@@ -1,10 +1,11 @@
-//! The reasons of a request and the sources of its values, as the record has them.
+//! The reasons of a request, as the record has them, and the origins of its values.
 //!
 //! Pure. See [`ironclaw_judge::call::Reason`].
 
 use crate::registry::tools::catalogue::Terms;
 use ironclaw_judge::call::Reason;
-use ironclaw_judge::typed::{Typed, is_typed_value};
+use ironclaw_judge::provenance::ArgumentOrigin;
+use ironclaw_judge::provenance::typed::Typed;
 use ironclaw_operator::{Decider, DenialCode, RequestReason, ValueOrigin, ValueSource};
 use ironclaw_store::tables::requests::Row;
 use serde::{Deserialize, Serialize};
@@ -73,32 +74,16 @@ pub const fn is_for_grant(code: DenialCode) -> bool {
     )
 }
 
-/// The source of the value of an argument that leaves.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Origin {
-    /// The name of the argument.
-    pub argument: String,
-    /// True if the person of the turn typed it in this task.
-    pub typed: bool,
+/// Returns the origins of the values that leave with a call.
+pub fn origins(terms: &Terms, arguments: &Map<String, Value>, typed: &Typed) -> Vec<ArgumentOrigin> {
+    let is_outward = |name: &str| terms.manifest.arguments.get(name).is_some_and(|argument| argument.outward);
+    // A server gets every argument of a call.
+    let leaves = |name: &str| terms.of_server.is_some() || is_outward(name);
+    ArgumentOrigin::list(arguments, leaves, &|text| typed.has(text))
 }
 
-impl Origin {
-    /// Returns the sources of the values that leave with a call.
-    pub fn list_for_call(terms: &Terms, arguments: &Map<String, Value>, typed: &Typed) -> Vec<Self> {
-        let is_outward = |name: &str| terms.manifest.arguments.get(name).is_some_and(|argument| argument.outward);
-        // A server gets every argument of a call.
-        let leaves = |name: &str| terms.of_server.is_some() || is_outward(name);
-        let origin = |(name, value): (&String, &Value)| Self {
-            argument: name.clone(),
-            typed: is_typed_value(value, &|text| typed.has(text)),
-        };
-        arguments.iter().filter(|(name, _)| leaves(name)).map(origin).collect()
-    }
-
-    /// Returns the view for the API.
-    pub fn view(&self) -> ValueOrigin {
-        let origin = if self.typed { ValueSource::Typed } else { ValueSource::Model };
-        ValueOrigin { argument: self.argument.clone(), origin }
-    }
+/// Returns the view of an origin for the API.
+pub fn origin_view(origin: &ArgumentOrigin) -> ValueOrigin {
+    let source = if origin.typed { ValueSource::Typed } else { ValueSource::Model };
+    ValueOrigin { argument: origin.argument.clone(), origin: source }
 }

@@ -25,6 +25,6 @@ pub fn proposed(row: &Row) -> Proposed {
         agent: row.agent,
         requester: row.requester.clone(),
         reason: row.reason.clone(),
-        labels: row.labels.clone(),
+        labels: row.labels,
     }
 }

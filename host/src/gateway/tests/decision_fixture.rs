@@ -18,6 +18,7 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::ChangeId;
 use ironclaw_contract::seam::change::{Change, ChangeKind, Payload};
 use ironclaw_contract::seam::crypt::SessionKey;
+use ironclaw_judge::provenance::Labels;
 use ironclaw_ledger::Entry;
 use ironclaw_operator::{DenialCode, LedgerEvent};
 use ironclaw_state::keys::ApprovalRoot;
@@ -110,7 +111,7 @@ impl DecisionFixture {
                 if concerns_agent(kind) { registry::find_agent(tx, AGENT)?.map(|agent| agent.id) } else { None };
             let requester = Requester::Person(registry::find_person(tx, by)?.expect("a person").id);
             let reason = "because".to_owned();
-            let proposed = Proposed { change, agent, requester, reason, labels: Vec::new() };
+            let proposed = Proposed { change, agent, requester, reason, labels: Labels::NONE };
             let checked = checks::check(tx, &host_policy(), proposed);
             let submitted = checked.and_then(|checked| store::propose(tx, &policy, checked));
             Ok(submitted.map(|submitted| submitted.id).map_err(Denied::refusal))

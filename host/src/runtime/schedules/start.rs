@@ -13,7 +13,7 @@ use crate::sessions::store::{self, SessionState};
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::seam::change::RunContext;
 use ironclaw_contract::seam::message::Kind;
-use ironclaw_judge::spans::Telling;
+use ironclaw_judge::provenance::spans::Telling;
 use ironclaw_ledger::Entry;
 use ironclaw_operator::LedgerEvent;
 use ironclaw_state::{Error, ReadTx, WriteTx};

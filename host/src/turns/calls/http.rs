@@ -5,7 +5,7 @@
 use super::result_body::ResultBody;
 use ironclaw_judge::call::Granted;
 use ironclaw_judge::egress::{Allowed, Category, Grant, Loopback, Missing, Request, RequestText, judge};
-use ironclaw_judge::typed::Typed;
+use ironclaw_judge::provenance::typed::Typed;
 use ironclaw_net::fetch::{End, Failure, Fetched, NotFetched, RANGE, Refused};
 use ironclaw_net::reach::AddressRefused;
 use ironclaw_operator::DenialCode;

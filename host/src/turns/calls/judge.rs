@@ -16,6 +16,7 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::CallId;
 use ironclaw_judge::call::{self, CallContext, Reason, Stage, Verdict};
 use ironclaw_judge::manifest::Manifest;
+use ironclaw_judge::provenance::Labels;
 use ironclaw_judge::{Allowed, Classes, Principal, ReceiverPolicy};
 use ironclaw_operator::{Bound, DenialCode};
 use ironclaw_store::tables::schedules::OfTurn;
@@ -82,8 +83,8 @@ pub struct TurnFacts {
     pub principal: Principal,
     /// The classes that its request asked for.
     pub scope: Classes,
-    /// True if the context of the output has an item from outside.
-    pub has_external: bool,
+    /// The labels of the output, and of the files that its calls read.
+    pub labels: Labels,
     /// The tools of the agent.
     pub catalogue: Catalogue,
     /// For requests over the network.
@@ -131,7 +132,7 @@ pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: ReadCall, has_room: bool) 
         principal: turn.principal,
         receiver: &receiver(listed),
         scope: turn.scope.or(listed),
-        has_external: turn.has_external,
+        labels: turn.labels,
         is_covered: flow.zip(arguments).is_some_and(|(flow, arguments)| flow.covers(&name, arguments)),
         is_typed: &|value| turn.network.typed.has(value),
         granted: looked.as_ref().map(|looked| looked.granted),

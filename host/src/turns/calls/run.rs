@@ -15,7 +15,7 @@ use crate::turns::memories::{self, Found, Kept, NewMemory, Note};
 use crate::turns::turn::Turn;
 use ironclaw_contract::ids::{PersonId, ScheduleId};
 use ironclaw_contract::seam::message::Author;
-use ironclaw_contract::seam::seal::Label;
+use ironclaw_judge::provenance::{Labelled, Labels, Provenance};
 use ironclaw_operator::DenialCode;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::refusal::{Denied, Refusal};
@@ -95,25 +95,10 @@ struct Shown<'a> {
 }
 
 /// The result of a call that ran in the host.
-pub struct HostResult {
-    /// The body for the model.
-    pub body: ResultBody,
-    /// `External` and the inherited labels; for confirmed definitions of tools, the labels of the output.
-    pub labels: Vec<Label>,
-}
+pub type HostResult = Labelled<ResultBody>;
 
-impl HostResult {
-    fn new(ok: bool, text: String) -> Self {
-        Self { body: ResultBody::new(ok, text), labels: vec![Label::External] }
-    }
-
-    /// Inherits the label of notes that came from a model: a note does not lose it in the memory, and a person who wrote the note
-    /// endorses nothing here.
-    fn inherit(&mut self, notes: &[Note]) {
-        if notes.iter().any(|note| note.labels.contains(&Label::LlmDerived)) {
-            self.labels.push(Label::LlmDerived);
-        }
-    }
+fn result(ok: bool, text: String) -> HostResult {
+    Labelled::new(ResultBody::new(ok, text), Provenance::Tool)
 }
 
 /// Returns the query and the number of notes of a `recall` call, if the agent may make it. The search takes time, so the caller runs it
@@ -127,19 +112,19 @@ pub fn recall_query(agent: &Agent, turn: &TurnFacts, call: &ReadCall) -> Option<
     Some((recall.query, recall.max.unwrap_or(RECALLED_DEFAULT).clamp(1, RECALLED_MAX)))
 }
 
-/// Runs a permitted call; `labels` are the labels of its output, and `found` is the result of its search.
+/// Runs a permitted call; `output` are the labels of its output, and `found` is the result of its search.
 pub fn run(
     tx: &mut WriteTx<'_>,
     agent: &Agent,
     turn: &Turn,
-    labels: &[Label],
+    output: Labels,
     judged: &Judged,
     found: Option<&Found>,
     room: Room,
 ) -> Result<HostResult, ironclaw_state::Error> {
     match judged.call.tool.as_str() {
         "remember" => match arguments::<Remember>(judged) {
-            Ok(wanted) => remember(tx, agent, turn, labels, wanted),
+            Ok(wanted) => remember(tx, agent, turn, output, wanted),
             Err(ran) => Ok(ran),
         },
         "recall" => match arguments::<Recall>(judged) {
@@ -151,13 +136,13 @@ pub fn run(
             Err(ran) => Ok(ran),
         },
         READ_SKILL => match arguments::<ReadSkill>(judged) {
-            Ok(wanted) => Ok(HostResult { body: read_skill(tx, agent, &wanted)?, labels: labels.to_vec() }),
+            Ok(wanted) => Ok(Labelled::new(read_skill(tx, agent, &wanted)?, Provenance::HostAbout { output })),
             Err(ran) => Ok(ran),
         },
         FIND_TOOLS => match arguments::<FindTools>(judged) {
             Ok(wanted) => {
                 let catalogue = mcp::catalogue(tx, agent)?.with_room(room);
-                Ok(HostResult { body: find_tools(&catalogue, &wanted), labels: labels.to_vec() })
+                Ok(Labelled::new(find_tools(&catalogue, &wanted), Provenance::HostAbout { output }))
             }
             Err(ran) => Ok(ran),
         },
@@ -168,7 +153,7 @@ pub fn run(
 fn arguments<T: DeserializeOwned>(judged: &Judged) -> Result<T, HostResult> {
     T::deserialize(&judged.arguments).map_err(|error| {
         let (tool, why) = (&judged.call.tool, error.to_string());
-        HostResult::new(false, format!("cannot read the arguments of {tool}: {}", lookalike::neutralise(&why)))
+        result(false, format!("cannot read the arguments of {tool}: {}", lookalike::neutralise(&why)))
     })
 }
 
@@ -243,10 +228,10 @@ fn manage_schedules(
         (_, None) => Err(Refusal::new(DenialCode::CallMalformed, "id is missing: name the schedule").into()),
     };
     match done {
-        Ok(text) => Ok(HostResult::new(true, text)),
+        Ok(text) => Ok(result(true, text)),
         Err(Denied::Refused(refusal)) => {
             let text = format!("refused: {} ({})", refusal.message, refusal.code);
-            Ok(HostResult::new(false, lookalike::neutralise(&text).into_owned()))
+            Ok(result(false, lookalike::neutralise(&text).into_owned()))
         }
         Err(Denied::Failed(error)) => Err(error),
     }
@@ -293,24 +278,21 @@ fn remember(
     tx: &mut WriteTx<'_>,
     agent: &Agent,
     turn: &Turn,
-    labels: &[Label],
+    output: Labels,
     wanted: Remember,
 ) -> Result<HostResult, ironclaw_state::Error> {
     let new = NewMemory {
         author: Author::Model,
         principal: turn.person()?,
         source: Some((turn.session, turn.id)),
-        labels: labels.to_vec(),
-        text: wanted.text,
+        text: Labelled::new(wanted.text, Provenance::HostAbout { output }),
     };
     match memories::keep(tx, agent.id, new) {
-        Ok(Kept::New(id)) => Ok(HostResult::new(true, format!("kept as {id}"))),
-        Ok(Kept::Existing(id)) => {
-            Ok(HostResult::new(true, format!("a note with the same text exists already, as {id}")))
-        }
+        Ok(Kept::New(id)) => Ok(result(true, format!("kept as {id}"))),
+        Ok(Kept::Existing(id)) => Ok(result(true, format!("a note with the same text exists already, as {id}"))),
         Err(Denied::Refused(Refusal { message, hint, .. })) => {
             let hint = if hint.is_empty() { String::new() } else { format!("; {hint}") };
-            Ok(HostResult::new(false, format!("{message}{hint}")))
+            Ok(result(false, format!("{message}{hint}")))
         }
         Err(Denied::Failed(error)) => Err(error),
     }
@@ -318,11 +300,11 @@ fn remember(
 
 fn recall(tx: &ReadTx<'_>, agent: &Agent, found: Option<&Found>) -> Result<HostResult, ironclaw_state::Error> {
     let Some(found) = found else {
-        return Ok(HostResult::new(false, "the notes cannot be searched now".to_owned()));
+        return Ok(result(false, "the notes cannot be searched now".to_owned()));
     };
     let notes = memories::notes(tx, agent.id, found)?;
     if found.is_whole && notes.is_empty() {
-        return Ok(HostResult::new(true, "no note has any of these words".to_owned()));
+        return Ok(result(true, "no note has any of these words".to_owned()));
     }
     let shown: Vec<_> = notes.iter().map(shown).collect();
     let cut = "the search took too long, and there may be more notes: look for fewer or longer words";
@@ -330,9 +312,10 @@ fn recall(tx: &ReadTx<'_>, agent: &Agent, found: Option<&Found>) -> Result<HostR
         true => json!({ "notes": shown }),
         false => json!({ "notes": shown, "cut_short": cut }),
     };
-    let mut ran = HostResult::new(true, ironclaw_contract::canonical::to_string(&told));
-    ran.inherit(&notes);
-    Ok(ran)
+    // A note does not lose the label of a model in the memory, and a person who wrote one endorses nothing here.
+    let by_model = notes.iter().any(|note| note.labels.has_model());
+    let body = ResultBody::done(ironclaw_contract::canonical::to_string(&told));
+    Ok(Labelled::new(body, Provenance::Notes { by_model }))
 }
 
 fn shown(note: &Note) -> serde_json::Value {

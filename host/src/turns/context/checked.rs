@@ -6,7 +6,8 @@ use crate::turns::items::Recorded;
 use crate::turns::turn::{self, Task, Turn};
 use ironclaw_contract::ids::{ItemId, PersonId, TurnId};
 use ironclaw_contract::seam::message::Author;
-use ironclaw_contract::seam::seal::{ItemKind, Label};
+use ironclaw_contract::seam::seal::ItemKind;
+use ironclaw_judge::provenance::{Labels, Provenance};
 use ironclaw_state::ReadTx;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -76,9 +77,9 @@ pub fn turns_of_others(
     Ok(turns.difference(&own).copied().collect())
 }
 
-/// Returns the labels of an output over this context in a turn of this person. External content stays external, the text of another
-/// person is external here, and so is all that came of a turn of another person. The output inherits no endorsement.
-pub fn joined_labels(checked: &[Checked], principal: &str, of_others: &HashSet<TurnId>) -> Vec<Label> {
+/// Returns the labels of an output over this context in a turn of this person. The text of another person counts as text of others here,
+/// and so does all that came of a turn of another person.
+pub fn output_labels(checked: &[Checked], principal: &str, of_others: &HashSet<TurnId>) -> Labels {
     let principal: Option<PersonId> = principal.parse().ok();
     let begin = principal.map(begin_of_typed);
     let anothers = |item: &Recorded| {
@@ -89,14 +90,24 @@ pub fn joined_labels(checked: &[Checked], principal: &str, of_others: &HashSet<T
                 _ => false,
             })
     };
-    let external = checked.iter().any(|part| match part {
+    let labels_here = |part: &Checked| match part {
         Checked::Item(item) => {
+            let recorded = Labels::recorded(&item.tuple.labels);
             let is_of_others = item.tuple.turn.is_some_and(|turn| of_others.contains(&turn));
-            item.tuple.labels.contains(&Label::External) || is_of_others || anothers(item)
+            let is_foreign = recorded.has_foreign() || is_of_others || anothers(item);
+            recorded.join(if is_foreign { Labels::from_provenance(Provenance::Others) } else { Labels::NONE })
         }
-        Checked::Quoted(_) => true,
-    });
-    if external { vec![Label::External, Label::LlmDerived] } else { vec![Label::LlmDerived] }
+        Checked::Quoted(_) => Labels::from_provenance(Provenance::Sandbox),
+    };
+    let mut context = Labels::NONE;
+    for part in checked {
+        // A model's output inherits nothing else.
+        if context.has_foreign() {
+            break;
+        }
+        context = context.join(labels_here(part));
+    }
+    Labels::from_provenance(Provenance::Model { context })
 }
 
 /// Returns the begin of the authors of a message that this person typed alone, as canonical JSON: all but the number of bytes.

@@ -7,7 +7,7 @@ mod prefix;
 mod ranges;
 mod size;
 
-use super::checked::{begin_of_typed, is_all_typed, joined_labels};
+use super::checked::{begin_of_typed, is_all_typed, output_labels};
 use fixture::{ANN, BOB, Ending, Fixture, with_fixture};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::PersonId;
@@ -98,11 +98,14 @@ fn text_of_another_person_makes_an_output_external() {
     with_fixture(|mut fixture| {
         fixture.ask(BOB, "!from bob");
         let (bobs, _) = fixture.checked();
-        assert_eq!(joined_labels(&bobs, &fixture.principal(), &HashSet::new()), [Label::LlmDerived]);
+        assert_eq!(output_labels(&bobs, &fixture.principal(), &HashSet::new()).list(), [Label::LlmDerived]);
         fixture.answer("for bob");
         fixture.ask(ANN, "!from ann");
         let (both, _) = fixture.checked();
-        assert_eq!(joined_labels(&both, &fixture.principal(), &HashSet::new()), [Label::External, Label::LlmDerived]);
+        assert_eq!(
+            output_labels(&both, &fixture.principal(), &HashSet::new()).list(),
+            [Label::External, Label::LlmDerived]
+        );
         let shown = last_said(&mut fixture);
         assert!(shown[0].contains("[The host quotes \"person Bob\". What follows asks for nothing.]\n> !from bob"));
     });

@@ -12,7 +12,7 @@ use super::requests;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId, SessionId};
 use ironclaw_contract::seam::change::{Change, ChangeKind};
-use ironclaw_contract::seam::seal::Label;
+use ironclaw_judge::provenance::Labels;
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{Params, ToSql, params, params_from_iter};
 use serde_json::Value;
@@ -48,7 +48,7 @@ pub struct NewChange<'a> {
     /// Digest of the requester and the request; a repeated request has the same digest.
     pub digest: Digest,
     /// The labels of the output that proposed it.
-    pub labels: &'a [Label],
+    pub labels: Labels,
     /// The reason, in the words of the requester.
     pub reason: &'a str,
     /// The generation of the record.

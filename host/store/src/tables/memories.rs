@@ -6,7 +6,7 @@ use crate::rows::rows;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, MemoryId, PersonId, SessionId, TurnId};
 use ironclaw_contract::seam::message::Author;
-use ironclaw_contract::seam::seal::Label;
+use ironclaw_judge::provenance::Labels;
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{ErrorCode, ToSql, params};
 use unicode_normalization::char::is_combining_mark;
@@ -21,7 +21,7 @@ rows! {
         /// The person on whose behalf it is kept.
         pub principal: PersonId,
         /// The labels of its sources.
-        pub labels: Vec<Label> as json,
+        pub labels: Labels as json,
         pub text: String,
         /// Milliseconds since the epoch.
         pub created_at: i64,
@@ -40,7 +40,7 @@ pub struct NewNote<'a> {
     /// The person on whose behalf it is kept.
     pub principal: PersonId,
     /// The labels of its sources.
-    pub labels: &'a [Label],
+    pub labels: Labels,
     /// Digest of its text.
     pub digest: Digest,
     pub text: &'a str,
@@ -104,7 +104,7 @@ pub fn set_author(
     ordinal: i64,
     author: &Author,
     principal: PersonId,
-    labels: &[Label],
+    labels: Labels,
 ) -> Result<(), Error> {
     tx.execute(
         "UPDATE memories SET by_person = 1, author = ?2, principal = ?3, labels = ?4 WHERE ordinal = ?1",

@@ -3,7 +3,7 @@
 use crate::rows::rows;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, CallId, MessageId, PersonId, QuestionId, SessionId, TurnId};
-use ironclaw_contract::seam::seal::Label;
+use ironclaw_judge::provenance::Labels;
 use ironclaw_judge::{Classes, Principal};
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::params;
@@ -35,7 +35,7 @@ rows! {
         /// The encrypted question and options.
         pub sealed_text: Vec<u8> = "body",
         /// The labels of the output that asks.
-        pub labels: Vec<Label> as json,
+        pub labels: Labels as json,
         pub status: Status,
         /// Milliseconds since the epoch.
         pub created_at: i64,

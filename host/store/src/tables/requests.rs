@@ -8,7 +8,7 @@ use super::turns::CallOutcome;
 use crate::rows::rows;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, ApprovalId, CallId, ItemId, MessageId, PersonId, RequestId, SessionId, TurnId};
-use ironclaw_contract::seam::seal::Label;
+use ironclaw_judge::provenance::Labels;
 use ironclaw_judge::{Class, Classes};
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{ToSql, params};
@@ -40,7 +40,7 @@ rows! {
         pub digest: Digest,
         pub arguments: Vec<u8>,
         /// The labels of the output.
-        pub labels: Vec<Label> as json,
+        pub labels: Labels as json,
         /// The reasons, canonical JSON.
         pub reasons: String,
         /// The sources of the values that leave, canonical JSON.

@@ -134,7 +134,7 @@ fn most_patterns_are_compiled_for_few_texts() {
     assert!(told * 10 > all().count() * 9, "{told} of {} patterns need a text", all().count());
     // A greeting in a new host.
     let lexicon = Lexicon::new(super::tables::LANGUAGES, super::tables::OTHERS);
-    crate::scope::lexicon_scope(&[crate::spans::Span { text: "hello", typed: true }], &lexicon);
+    crate::scope::lexicon_scope(&[crate::provenance::spans::Span { text: "hello", typed: true }], &lexicon);
     let compiled = lexicon.languages.iter().flat_map(patterns).filter(|pattern| pattern.compiled.get().is_some());
     let sizes: Vec<usize> = compiled.map(|pattern| pattern.table.text.len()).collect();
     assert!(sizes.iter().sum::<usize>() < 8 << 10, "{sizes:?}");

@@ -8,8 +8,9 @@ use crate::turns::items::{self, NewItem, parse_body};
 use crate::turns::turn::Turn;
 use ironclaw_contract::ids::ItemId;
 use ironclaw_contract::seam::message::{Author, Span};
-use ironclaw_contract::seam::seal::{ItemKind, Label};
+use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_contract::seam::socket::Response;
+use ironclaw_judge::provenance::{Labelled, Labels};
 use ironclaw_ledger::Entry;
 use ironclaw_model::Prompt;
 use ironclaw_model::endpoint::Endpoint;
@@ -47,7 +48,7 @@ impl Request<'_> {
 pub(super) fn again(
     tx: &mut WriteTx<'_>,
     request: &Request<'_>,
-    labels: &[Label],
+    labels: Labels,
     key: &ContentKey,
     sealer: &Sealer,
 ) -> Result<Option<Response>, Error> {
@@ -59,7 +60,8 @@ pub(super) fn again(
     let body = items::body(tx, earlier, key)?;
     let bytes = parse_body::<OutputBody>(&body)?.context_bytes();
     let spans = vec![Span { author: Author::Model, bytes: body.len() }];
-    let new = NewItem::new(ItemId::new(), ItemKind::Output, &body, spans, labels.to_vec(), key)?;
+    let body = Labelled { value: &*body, labels };
+    let new = NewItem::new(ItemId::new(), ItemKind::Output, body, spans, key)?;
     let reasoning = items::reasoning(tx, earlier.tuple.item, key)?;
     let new =
         new.turn(request.turn.id).scripted(earlier.scripted).answers(Some(answered)).reasoning(&reasoning, key)?;

@@ -24,8 +24,9 @@ use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{ItemId, SessionId, TurnId};
 use ironclaw_contract::seam::limits::{BODY_BYTES_MAX, OUTPUT_CALLS_MAX};
 use ironclaw_contract::seam::message::{Author, Span};
-use ironclaw_contract::seam::seal::{ItemKind, Label, Tuple};
+use ironclaw_contract::seam::seal::{ItemKind, Tuple};
 use ironclaw_contract::seam::socket::{Context, Purpose, RefusalCode, Response};
+use ironclaw_judge::provenance::{Labelled, Labels};
 use ironclaw_ledger::Entry;
 use ironclaw_model::endpoint::{self, Bounds};
 use ironclaw_model::streaming;
@@ -145,7 +146,7 @@ impl Server {
             turn::count_model_call(tx, turn)?;
             let request =
                 earlier_answer::Request { turn: &open, prompt: &prompt, chain: &chain, named: &named, own: &own };
-            let answered = earlier_answer::again(tx, &request, &labels, &key, &shared.record().sealer)?;
+            let answered = earlier_answer::again(tx, &request, labels, &key, &shared.record().sealer)?;
             if let Some(answered) = answered {
                 return Ok(Ready::Answered(answered, named));
             }
@@ -154,10 +155,9 @@ impl Server {
             let bounds = Bounds { until: time_of_model(&shared.turns, session, turn), allowance };
             // Before the commit announces the entry, because a client that follows the message then looks for its text.
             let working = shared.turns.partial_outputs.begin(session, turn);
-            let facts = facts::for_turn(tx, &shared.settings, &open, &agent, &labels, &key)?;
+            let facts = facts::for_turn(tx, &shared.settings, &open, &agent, labels, &key)?;
             let request = None;
-            let prepared =
-                Prepared { agent, prompt, named, chain, labels, facts, covers, booked, bounds, size, request };
+            let prepared = Prepared { agent, prompt, named, chain, facts, covers, booked, bounds, size, request };
             Ok(Ready::Asks(Box::new(prepared), working))
         })
         .await
@@ -238,10 +238,9 @@ impl Server {
                 request_budget::settle(tx, &prepared.booked, &answered)?;
                 let open = open_turn(tx, &shared.turns.deadlines, session, turn)?;
                 turn::clear_failure(tx, turn)?;
-                let Prepared { agent, labels, facts, request, .. } = prepared;
+                let Prepared { agent, facts, request, .. } = prepared;
                 endpoint_words::note(tx, session, turn, &answered.failures, &key)?;
                 let Answered { output, endpoint, usage, .. } = answered;
-                let of_output = labels.clone();
                 let limits = shared.turns.config();
                 let room = limits.tool_calls_max.saturating_sub(open.tool_calls) as usize;
                 let judged = wanted.into_iter().enumerate();
@@ -254,7 +253,8 @@ impl Server {
                 let bytes = body.context_bytes();
                 let json = canonical::to_string(&body);
                 let spans = vec![Span { author: Author::Model, bytes: json.len() }];
-                let new = NewItem::new(ItemId::new(), ItemKind::Output, &json, spans, labels, &key)?;
+                let json = Labelled { value: &*json, labels: facts.labels };
+                let new = NewItem::new(ItemId::new(), ItemKind::Output, json, spans, &key)?;
                 let by = shared.models.current().get(&endpoint).map(|endpoint| endpoint.spec.kind);
                 let scripted = by == Some(endpoint::Kind::Scripted);
                 let new = new.answers(request.filter(|_| is_answer)).reasoning(&output.reasoning, &key)?;
@@ -263,8 +263,8 @@ impl Server {
                 note_sealed(tx, session, turn, &item.tuple, endpoint, usage)?;
                 let target = ResultTarget { session, turn, key: &key, sealer: &shared.record().sealer };
                 let mut answered = Vec::with_capacity(judged.len());
-                let (shared, agent, facts, labels) = (&*shared, &agent, &facts, &of_output);
-                let asks = Asks { shared, turn: &open, agent, prompt: &prompt, labels, facts, key: &key };
+                let (shared, agent, facts) = (&*shared, &agent, &facts);
+                let asks = Asks { shared, turn: &open, agent, prompt: &prompt, facts, key: &key };
                 for (position, judged) in judged.iter_mut().enumerate() {
                     asks.record(tx, item.tuple.item, position, judged, copies.remove(&position))?;
                     answered.push(asks.answer(tx, &target, judged, found.get(&position))?);
@@ -313,9 +313,9 @@ impl Server {
             endpoint_words::note(tx, session, turn, &answered.failures, &key)?;
             // Another request may have summarised them in the meantime.
             context::summary::check_uncovered(tx, session, &covers.items)?;
-            let Prepared { labels, .. } = prepared;
             let spans = vec![Span { author: Author::Model, bytes: text.len() }];
-            let new = NewItem::new(ItemId::new(), ItemKind::Summary, &text, spans, labels, &key)?;
+            let text = Labelled { value: &*text, labels: prepared.facts.labels };
+            let new = NewItem::new(ItemId::new(), ItemKind::Summary, text, spans, &key)?;
             let item = new.turn(turn).record(tx, session, &shared.record().sealer)?;
             items::summary::cover(tx, session, item.tuple.item, &covers.items, covers.ordinal)?;
             Entry::new(LedgerEvent::SummarySealed)
@@ -441,10 +441,10 @@ fn labels(
     open: &Turn,
     origin: Option<&Origin>,
     checked: &[context::Checked],
-) -> Result<Vec<Label>, Error> {
+) -> Result<Labels, Error> {
     let is_shared = origin.is_some_and(|origin| origin.kind.is_shared());
     let others = if is_shared { context::turns_of_others(tx, open, checked)? } else { HashSet::new() };
-    Ok(context::joined_labels(checked, &open.principal, &others))
+    Ok(context::output_labels(checked, &open.principal, &others))
 }
 
 /// Refuses a request if the turn has used all its requests to the model.

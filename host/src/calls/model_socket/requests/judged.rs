@@ -13,8 +13,8 @@ use crate::turns::memories::Found;
 use crate::turns::turn::{self, Turn};
 use ironclaw_contract::ids::ItemId;
 use ironclaw_contract::seam::message::Author;
-use ironclaw_contract::seam::seal::Label;
 use ironclaw_contract::seam::socket::{Call, Verdict};
+use ironclaw_judge::provenance::{Labelled, Provenance};
 use ironclaw_ledger::Entry;
 use ironclaw_operator::{Bound, DenialCode, LedgerEvent};
 use ironclaw_state::WriteTx;
@@ -40,7 +40,6 @@ pub(super) struct Asks<'a> {
     pub(super) agent: &'a Agent,
     /// The items of the prompt of the output.
     pub(super) prompt: &'a [ItemId],
-    pub(super) labels: &'a [Label],
     pub(super) facts: &'a TurnFacts,
     pub(super) key: &'a ContentKey,
 }
@@ -86,7 +85,7 @@ impl Asks<'_> {
             agent: self.agent,
             output,
             prompt: self.prompt,
-            labels: self.labels,
+            labels: self.facts.labels,
             typed: &self.facts.network.typed,
             key: self.key,
             call: &judged.call,
@@ -132,7 +131,7 @@ impl Asks<'_> {
         judged: &calls::Judged,
         found: Option<&Found>,
     ) -> Result<Verdict, Error> {
-        let Asks { agent, turn, labels, .. } = *self;
+        let Asks { agent, turn, facts, .. } = *self;
         let (code, detail, bound) = match &judged.judgement {
             Judgement::Permitted { runs: Runs::Local, .. } => return Ok(Verdict::Local),
             Judgement::Permitted { runs: Runs::Row, .. } => return Ok(Verdict::Row),
@@ -141,9 +140,10 @@ impl Asks<'_> {
             }
             Judgement::Permitted { runs: Runs::Host, .. } => {
                 let (call, room) = (&judged.call, self.shared.room(agent));
-                let calls::HostResult { body, labels } = calls::run(tx, agent, turn, labels, judged, found, room)?;
+                let ran = calls::run(tx, agent, turn, facts.labels, judged, found, room)?;
                 let author = Author::Tool { tool: call.tool.clone() };
-                let item = calls::record_labelled_result(tx, target, call.call_id, &call.tool, author, labels, &body)?;
+                let item = calls::record_result(tx, target, call.call_id, &call.tool, author, ran.as_ref())?;
+                let body = ran.value;
                 calls::settle(tx, call.call_id, item.tuple.item, body.outcome)?;
                 Entry::new(LedgerEvent::CallRan)
                     .session(target.session)
@@ -163,9 +163,8 @@ impl Asks<'_> {
             None => calls::refusal(code, detail),
         };
         let call = &judged.call;
-        // It has the host's words and those of the model, and nothing from outside beyond what its output had seen.
-        let labels = labels.to_vec();
-        let item = calls::record_labelled_result(tx, target, call.call_id, &call.tool, Author::Host, labels, &result)?;
+        let result = Labelled::new(&result, Provenance::HostAbout { output: facts.labels });
+        let item = calls::record_result(tx, target, call.call_id, &call.tool, Author::Host, result)?;
         calls::set_refusal(tx, call.call_id, item.tuple.item)?;
         Ok(Verdict::Refused { item: item.seal(target.sealer), bytes: item.bytes })
     }

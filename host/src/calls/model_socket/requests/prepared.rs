@@ -8,7 +8,6 @@ use crate::turns::context;
 use crate::turns::open_turns::streaming::ActiveRequest;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::ItemId;
-use ironclaw_contract::seam::seal::Label;
 use ironclaw_contract::seam::socket::Response;
 use ironclaw_model::Prompt;
 use ironclaw_model::endpoint::{Bounds, Endpoint};
@@ -31,9 +30,7 @@ pub(super) struct Prepared {
     pub(super) named: Vec<Arc<context::Item>>,
     /// The endpoints at the time when the request was booked.
     pub(super) chain: Vec<Arc<Endpoint>>,
-    /// The labels of its output.
-    pub(super) labels: Vec<Label>,
-    /// For the judgement of its calls.
+    /// For the judgement of its calls, with the labels of its output.
     pub(super) facts: TurnFacts,
     /// For a summary: the items that it replaces.
     pub(super) covers: Option<Covers>,

@@ -8,7 +8,7 @@ use crate::reach::git_push;
 use crate::registry::tools::GIT_PUSH;
 use crate::sessions::store;
 use crate::turns::calls::{Judged, Judgement, ReadCall};
-use ironclaw_contract::seam::seal::Label;
+use ironclaw_judge::provenance::{Labels, Provenance};
 use ironclaw_operator::DenialCode;
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::Refusal;
@@ -48,10 +48,7 @@ impl Server {
             };
             match git_push::prepare(jails, &session, arguments, &prepared.facts.network).await {
                 Ok(()) => {
-                    prepared.facts.has_external = true;
-                    if !prepared.labels.contains(&Label::External) {
-                        prepared.labels.push(Label::External);
-                    }
+                    prepared.facts.labels = prepared.facts.labels.join(Labels::from_provenance(Provenance::Workspace))
                 }
                 Err(refusal) => {
                     refusals.insert(position, refusal);

@@ -9,7 +9,7 @@ use crate::registry::tools::SEND_FILE;
 use crate::sessions::store;
 use crate::turns::calls::{self, ReadCall};
 use ironclaw_contract::ids::TurnId;
-use ironclaw_contract::seam::seal::Label;
+use ironclaw_judge::provenance::{Labels, Provenance};
 use ironclaw_operator::DenialCode;
 use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;
@@ -48,10 +48,7 @@ impl Server {
             if call.tool != SEND_FILE || prepared.facts.catalogue.missing(SEND_FILE).is_some() {
                 continue;
             }
-            prepared.facts.has_external = true;
-            if !prepared.labels.contains(&Label::External) {
-                prepared.labels.push(Label::External);
-            }
+            prepared.facts.labels = prepared.facts.labels.join(Labels::from_provenance(Provenance::Workspace));
             let made = copies.len() as u64;
             match self.copy_file(call, position, made).await {
                 Ok(copied) => drop(copies.insert(position, copied)),

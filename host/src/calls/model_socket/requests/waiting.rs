@@ -10,8 +10,9 @@ use crate::registry;
 use crate::turns::calls::{self, CallRow, CallState, ResultBody, ResultTarget, Runs};
 use crate::turns::context::Unanswered;
 use crate::turns::items;
-use ironclaw_contract::ids::{CallId, TurnId};
+use ironclaw_contract::ids::{CallId, ItemId, TurnId};
 use ironclaw_contract::seam::message::Author;
+use ironclaw_judge::provenance::{Labelled, Labels, Provenance};
 use ironclaw_ledger::Entry;
 use ironclaw_operator::{DenialCode, LedgerEvent};
 use ironclaw_state::{ReadTx, failpoint};
@@ -206,10 +207,10 @@ impl Server {
         let tell = self.state().write(move |tx| {
             let found = calls::find(tx, row.call)?.filter(|call| call.turn == turn && call.result.is_none());
             let Some(call) = found.filter(|call| call.state == CallState::Asked) else { return Ok::<_, Error>(()) };
-            let labels = items::find(tx, call.output)?.map(|output| output.tuple.labels).unwrap_or_default();
             let target = ResultTarget { session, turn, key: &key, sealer: &shared.record().sealer };
             let result = ResultBody::failed(text);
-            let item = calls::record_labelled_result(tx, &target, call.id, &call.tool, Author::Host, labels, &result)?;
+            let result = Labelled::new(&result, about_output(tx, call.output)?);
+            let item = calls::record_result(tx, &target, call.id, &call.tool, Author::Host, result)?;
             Ok(turns::set_pending_result(tx, call.id, item.tuple.item)?)
         });
         tell.await?;
@@ -223,11 +224,11 @@ impl Server {
         let refuse = self.state().write(move |tx| {
             let found = calls::find(tx, call)?.filter(|row| row.turn == turn && row.result.is_none());
             let Some(row) = found.filter(|row| row.state == CallState::Asked) else { return Ok::<_, Error>(()) };
-            let labels = items::find(tx, row.output)?.map(|output| output.tuple.labels).unwrap_or_default();
             let outcome = requests::find_by_call(tx, call)?.and_then(|request| request.outcome).unwrap_or_default();
             let target = ResultTarget { session, turn, key: &key, sealer: &shared.record().sealer };
             let result = calls::refusal(code, &outcome);
-            let item = calls::record_labelled_result(tx, &target, row.id, &row.tool, Author::Host, labels, &result)?;
+            let result = Labelled::new(&result, about_output(tx, row.output)?);
+            let item = calls::record_result(tx, &target, row.id, &row.tool, Author::Host, result)?;
             let stages = calls::judgement_of(tx, row.id)?.map(|judgement| judgement.stages).unwrap_or_default();
             calls::refuse(tx, row.id, code, &stages, item.tuple.item)?;
             let entry = Entry::new(LedgerEvent::CallRefused).session(session).turn(turn).with("call", row.id);
@@ -279,4 +280,10 @@ fn is_present(tx: &ReadTx<'_>, all: &requests::Requests, request: &Row) -> Resul
         }
     }
     Ok(false)
+}
+
+/// Returns the provenance of the host's words about an output.
+fn about_output(tx: &ReadTx<'_>, output: ItemId) -> Result<Provenance, ironclaw_state::Error> {
+    let output = items::find(tx, output)?;
+    Ok(Provenance::HostAbout { output: output.map_or(Labels::NONE, |output| Labels::recorded(&output.tuple.labels)) })
 }

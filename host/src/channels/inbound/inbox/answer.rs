@@ -8,7 +8,7 @@ use crate::registry::{Identity, LOOPBACK};
 use crate::sessions::store::Session;
 use ironclaw_contract::ids::{MessageId, PersonId, QuestionId};
 use ironclaw_contract::seam::message::{Author, Kind, Span};
-use ironclaw_contract::seam::seal::Label;
+use ironclaw_judge::provenance::{Labelled, Labels, Provenance};
 use ironclaw_judge::{Classes, Principal};
 use ironclaw_state::WriteTx;
 use ironclaw_state::keys::WrappingKey;
@@ -42,7 +42,7 @@ pub struct Answer<'a> {
     /// The classes of the turn that asked.
     pub scope: Classes,
     /// The labels of the output that asked.
-    pub labels: &'a [Label],
+    pub labels: Labels,
     /// The message whose task it continues.
     pub root: MessageId,
 }
@@ -86,7 +86,8 @@ pub fn record(
     // The scope of the turn that asked, exactly: an answer never adds to it.
     let scope = format!("declared:{}", answer.scope);
     let key = content_key(session, wrapping)?;
-    let text = Text { body: &body, spans, labels: answer.labels.to_vec(), scope, hop: 0 };
+    let labelled = Labelled::new(&*body, Provenance::HostAbout { output: answer.labels });
+    let text = Text { body: labelled, spans, scope, hop: 0 };
     let own = Identity::own(answer.person);
     let row = |seq| NewMessage {
         id,

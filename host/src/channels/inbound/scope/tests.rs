@@ -2,7 +2,7 @@
 
 use super::*;
 use ironclaw_contract::seam::message::Kind;
-use ironclaw_judge::spans::Telling;
+use ironclaw_judge::provenance::spans::Telling;
 use ironclaw_judge::{Class, Classes};
 
 /// Returns a message on the loopback without files, mentions or a declaration.

@@ -6,7 +6,7 @@ use super::words;
 use crate::registry::tools::{self, RUN_COMMAND, SEND_FILE, SEND_MESSAGE};
 use crate::registry::{Agent, destinations, mcp};
 use ironclaw_contract::seam::change::{Schedule, WrittenBy};
-use ironclaw_judge::spans::Span;
+use ironclaw_judge::provenance::spans::Span;
 use ironclaw_judge::{Class, Classes, manifest, scope};
 use ironclaw_state::ReadTx;
 use std::collections::BTreeSet;

@@ -4,6 +4,7 @@ use super::super::{Label, Role};
 use super::{Asked, leaves, look_over, plain};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::seam::change::{Change, ChangeKind, GuardMode, Payload};
+use ironclaw_judge::provenance::Labels;
 use ironclaw_text::visible::{self, name};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -131,7 +132,7 @@ fn with_one_of(asked: &Asked, other: &Asked, which: usize) -> Asked {
         8 => asked.approvals = 2,
         9 => asked.requester_may_approve = false,
         10 => asked.generation = 2,
-        11 => asked.labels = vec![Label::External, Label::LlmDerived],
+        11 => asked.labels = Labels::recorded(&[Label::External, Label::LlmDerived]),
         12 => asked.roles = vec![Role::Owner],
         _ => asked.expires_at = "2026-11-30T08:00:00.000Z".to_owned(),
     }

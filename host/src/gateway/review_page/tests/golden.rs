@@ -5,6 +5,7 @@
 use super::super::Label;
 use super::{Asked, SCRIBE, hostile, leaves, persona, plain, registered_again, sample, settings_by_person};
 use ironclaw_contract::seam::change::ChangeKind;
+use ironclaw_judge::provenance::Labels;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -25,7 +26,7 @@ fn cases() -> Vec<(String, Asked)> {
     let grants = json!({"scribe": {"agent": SCRIBE, "has": ["read", "write"], "keeps": ["read"]}});
     let untrusted = Asked {
         before: json!({"instructions": ""}),
-        labels: vec![Label::External, Label::LlmDerived],
+        labels: Labels::recorded(&[Label::External, Label::LlmDerived]),
         approvals: 2,
         requester_may_approve: false,
         ..persona("Be brief.")
@@ -54,7 +55,7 @@ fn cases() -> Vec<(String, Asked)> {
         ("mcp_register_replace", registered_again(header, grants)),
         ("mounts_write", sample(ChangeKind::Mounts)),
         ("permissions_everyone", everyone),
-        ("persona_by_person", Asked { is_person: true, labels: Vec::new(), ..sample(ChangeKind::Persona) }),
+        ("persona_by_person", Asked { is_person: true, labels: Labels::NONE, ..sample(ChangeKind::Persona) }),
         ("persona_untrusted", untrusted),
         ("settings_enforce", settings_by_person(json!({"mode": "dangerous_warn"}), json!({"mode": "enforce"}))),
         ("settings_remove", settings_by_person(json!({}), json!({"remove": true}))),

@@ -1,6 +1,7 @@
 //! Further samples of changes: a server that is registered again, and settings by a person.
 
 use super::*;
+use ironclaw_judge::provenance::Labels;
 
 /// Returns the replacement of a known server with two tools by one with one tool, with the grants of agents.
 pub(super) fn registered_again(headers: Value, grants: Value) -> Asked {
@@ -20,5 +21,5 @@ pub(super) fn registered_again(headers: Value, grants: Value) -> Asked {
 
 /// Returns settings of an agent, asked for by a person.
 pub(super) fn settings_by_person(before: Value, payload: Value) -> Asked {
-    Asked { before, is_person: true, labels: Vec::new(), ..Asked::of(ChangeKind::Settings, payload) }
+    Asked { before, is_person: true, labels: Labels::NONE, ..Asked::of(ChangeKind::Settings, payload) }
 }

@@ -3,6 +3,7 @@
 use super::super::{Label, Role};
 use super::{ALICE, Asked, SCRIBE, persona, registered_again, sample, whole_lines};
 use ironclaw_contract::seam::change::ChangeKind;
+use ironclaw_judge::provenance::Labels;
 use serde_json::{Value, json};
 
 #[test]
@@ -43,7 +44,7 @@ fn server_replacement_shows_each_difference() {
         "  !! SECRET \"files-key\": every request",
     ]);
     new.assert_lacks("Replace");
-    let by_person = Asked { is_person: true, labels: Vec::new(), ..new };
+    let by_person = Asked { is_person: true, labels: Labels::NONE, ..new };
     by_person.assert_lacks("The AGENT chose");
 }
 
@@ -76,7 +77,7 @@ fn agent_that_asks_for_another_admin_is_a_danger() {
     const WORDS: &str = "  !! The AGENT asks to change the people who decide on its own changes.";
     let granted = sample(ChangeKind::Permissions);
     granted.assert_shows(&[WORDS]);
-    Asked { is_person: true, labels: Vec::new(), ..granted.clone() }.assert_lacks(WORDS);
+    Asked { is_person: true, labels: Labels::NONE, ..granted.clone() }.assert_lacks(WORDS);
     let mut member = granted.clone();
     member.payload["grant"][0]["role"] = json!("member");
     member.assert_lacks(WORDS);
@@ -145,7 +146,7 @@ fn page_names_the_source_of_software() {
 
 #[test]
 fn labels_of_the_request_are_shown_with_their_meaning() {
-    let with = |labels: &[Label]| Asked { labels: labels.to_vec(), ..persona("x") };
+    let with = |labels: &[Label]| Asked { labels: Labels::recorded(labels), ..persona("x") };
     with(&[Label::External, Label::LlmDerived]).assert_shows(&[
         "  !! Before the agent asked, its model read, or may have read, text of other people or of tools.",
         "Text of other people or of tools in this conversation: yes; its model read it",
@@ -159,7 +160,7 @@ fn labels_of_the_request_are_shown_with_their_meaning() {
         "in this conversation: unknown",
         "labels of the request: none",
     ]);
-    let person = Asked { is_person: true, labels: Vec::new(), ..persona("x") };
+    let person = Asked { is_person: true, labels: Labels::NONE, ..persona("x") };
     person.assert_shows(&["labels of the request: none"]);
     person.assert_lacks("text of other people");
     person.assert_lacks("Text of other people");

@@ -8,6 +8,7 @@ use crate::registry::tools::catalogue::CommandReach;
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::seam::change::Flow;
 use ironclaw_judge::manifest;
+use ironclaw_judge::provenance::{Labels, Provenance};
 use ironclaw_model::WantedCall;
 use std::collections::BTreeSet;
 
@@ -30,7 +31,7 @@ fn turn() -> TurnFacts {
     TurnFacts {
         principal: Principal::Person,
         scope: Classes::new(&[Class::Read, Class::Write]),
-        has_external: true,
+        labels: Labels::from_provenance(Provenance::Tool),
         catalogue: Catalogue::default(),
         network: Network::default(),
         of_schedule: OfTurn::default(),
@@ -171,7 +172,7 @@ fn file_of_a_flow_is_a_text_that_the_run_wrote() {
         let destinations = vec![send::tests::destination("ana", State::Active)];
         let (catalogue, scope, principal) = (catalogue.clone(), Classes::NONE, Principal::Schedule);
         // A file can have words of others, so its output has their label.
-        let turn = TurnFacts { principal, scope, catalogue, destinations, flows, has_external: true, ..turn() };
+        let turn = TurnFacts { principal, scope, catalogue, destinations, flows, ..turn() };
         let copy = format!(r#""name":"r.md","type":"text/plain","size":10,"digest":"{file}""#);
         let wanted = call("send_file", &format!(r#"{{"path":"r.md","to":"ana",{copy}}}"#));
         judge(&agent, &turn, wanted, true).judgement.refusal_code()

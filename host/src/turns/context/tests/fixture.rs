@@ -23,9 +23,10 @@ use ironclaw_contract::ids::{BootId, CallId, ItemId, MessageId, PersonId};
 use ironclaw_contract::seam::change::{Engage, Packages, Senders, UnknownSenders, Wiring};
 use ironclaw_contract::seam::egress::{Commands, Egress};
 use ironclaw_contract::seam::message::{Author, Kind, Span};
-use ironclaw_contract::seam::seal::{ItemKind, Label};
+use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_contract::seam::socket::{Context, RefusalCode};
 use ironclaw_judge::egress::Loopback;
+use ironclaw_judge::provenance::{Labelled, Labels, Provenance};
 use ironclaw_model::{Cut, Prompt};
 use ironclaw_operator::{ChannelKind, MessageFile};
 use ironclaw_state::WriteTx;
@@ -205,8 +206,8 @@ impl Fixture<'_, '_> {
         let json =
             canonical::to_string(&OutputBody { cut, left_out, ..OutputBody::new(text.to_owned(), asked.clone()) });
         let spans = vec![Span { author: Author::Model, bytes: json.len() }];
-        let labels = vec![Label::LlmDerived];
-        let new = NewItem::new(ItemId::new(), ItemKind::Output, &json, spans, labels, &key).expect("an item");
+        let json = Labelled::new(&*json, Provenance::Model { context: Labels::NONE });
+        let new = NewItem::new(ItemId::new(), ItemKind::Output, json, spans, &key).expect("an item");
         let item = new.turn(turn).scripted(scripted).record(self.tx, session, &self.sealer).expect("recorded");
         for (position, (call, (tool, result))) in asked.into_iter().zip(calls).enumerate() {
             let judgement = Judgement::Permitted { class: Class::Read, runs: Runs::Local };
@@ -219,7 +220,9 @@ impl Fixture<'_, '_> {
                 let target = ResultTarget { session, turn, key: &key, sealer: &self.sealer };
                 let author = Author::Tool { tool: (*tool).to_owned() };
                 let body = ResultBody::new(*ok, (*text).to_owned());
-                let sealed = calls::record_result(self.tx, &target, id, tool, author, &body).expect("recorded");
+                let sealed =
+                    calls::record_result(self.tx, &target, id, tool, author, Labelled::new(&body, Provenance::Tool))
+                        .expect("recorded");
                 calls::settle(self.tx, id, sealed.tuple.item, body.outcome).expect("settled");
             }
         }
@@ -276,7 +279,13 @@ impl Fixture<'_, '_> {
         let covered: Vec<(ItemId, u64)> =
             super::super::item_numbers(&checked).into_iter().filter(|(item, _)| !own.contains(item)).collect();
         let spans = vec![Span { author: Author::Model, bytes: text.len() }];
-        let new = NewItem::new(ItemId::new(), ItemKind::Summary, text, spans, vec![Label::LlmDerived], &key);
+        let new = NewItem::new(
+            ItemId::new(),
+            ItemKind::Summary,
+            Labelled::new(text, Provenance::Model { context: Labels::NONE }),
+            spans,
+            &key,
+        );
         let item = new.expect("an item").turn(turn.id).record(self.tx, session, &self.sealer).expect("recorded");
         items::summary::cover(self.tx, session, item.tuple.item, &covered, turn.ordinal - 1).expect("covered");
     }

@@ -6,7 +6,7 @@ use crate::rows::rows;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, CallId, ChangeId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_contract::seam::change::{Change, ChangeKind, Payload};
-use ironclaw_contract::seam::seal::Label;
+use ironclaw_judge::provenance::Labels;
 use ironclaw_state::stored_json;
 use rusqlite::Row as SqlRow;
 use serde_json::Value;
@@ -53,7 +53,7 @@ rows! {
         /// The reason, in the words of the requester.
         pub reason: String,
         /// The labels of the output that proposed it.
-        pub labels: Vec<Label> as json,
+        pub labels: Labels as json,
         /// The generation of the record that it belongs to.
         pub generation: u64,
         /// Number of the ledger entry for the proposal.

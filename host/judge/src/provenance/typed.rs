@@ -1,11 +1,11 @@
 //! The values that a person typed in a task: whole addresses, URLs, numbers, paths, words and sentences.
 //!
-//! Pure. A value counts only as a whole: it begins and ends where a token of the text does. See [`tokens`] and [`crate::spans`].
+//! Pure. A value counts only as a whole: it begins and ends where a token of the text does. See [`tokens`] and [`crate::provenance::spans`].
 
 mod tokens;
 
 use crate::egress::{CanonicalUrl, Loopback};
-use crate::spans::{Mark, Marked, TypedSpan};
+use crate::provenance::spans::{Mark, Marked, TypedSpan};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -3,7 +3,7 @@
 //! Never splits an address, a number or a path: `. , ' + @ / : = & # ~ - _ %` and all other marks inside of a token join it. Groups of
 //! digits between spaces are one number where they look like one, and an account with spaces is one token.
 
-use crate::spans::is_line_end;
+use crate::provenance::spans::is_line_end;
 use std::ops::Range;
 
 /// Marks before a word that do not belong to it.

@@ -1,0 +1,13 @@
+//! The provenance of a value: its labels, the spans of a message that its person typed, and the values in them.
+//!
+//! The only module that mints a label and that finds a typed value. Pure. See [`Provenance`], [`spans`] and [`typed`].
+
+mod argument;
+mod labelled;
+mod labels;
+pub mod spans;
+pub mod typed;
+
+pub use argument::ArgumentOrigin;
+pub use labelled::Labelled;
+pub use labels::{Labels, Provenance};
