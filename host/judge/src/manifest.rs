@@ -12,10 +12,6 @@ use crate::class::{Class, Classes};
 use crate::place::Mistake;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
-
-/// The manifests of the built-in tools.
-const BUILT_IN: &str = include_str!("../data/tools.toml");
 
 /// An argument of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,15 +94,12 @@ pub fn parse(text: &str) -> Result<BTreeMap<String, Manifest>, Error> {
     Ok(manifests)
 }
 
-/// Returns the manifest of a built-in tool.
-pub fn built_in(name: &str) -> Option<&'static Manifest> {
-    static ALL: LazyLock<BTreeMap<String, Manifest>> =
-        LazyLock::new(|| parse(BUILT_IN).expect("a test reads the manifests of the built-in tools"));
-    ALL.get(name)
-}
-
 impl Manifest {
-    fn check(&self) -> Result<(), Error> {
+    /// Checks that the text of the effect names arguments with a rule, and that no contained tool has an outward argument.
+    ///
+    /// # Errors
+    /// Names the argument.
+    pub fn check(&self) -> Result<(), Error> {
         for argument in slots(&self.effect) {
             if !self.arguments.contains_key(argument) {
                 return Err(Error::Unruled { tool: self.name.clone(), argument: argument.to_owned() });
@@ -170,15 +163,5 @@ mod tests {
         let text = "[[tool]]\nname = \"t\"\nclass = \"read\"\nreach = \"contained\"\neffect = \"reads\"\n\
                     [tool.arguments.to]\nrule = \"free\"\noutward = true\n";
         assert!(matches!(parse(text), Err(Error::ContainedOutward { .. })));
-    }
-
-    #[test]
-    fn built_in_tools_that_leave_the_jail_are_not_contained() {
-        assert!(built_in("read_file").expect("known").is_contained());
-        assert!(built_in("run_command").expect("known").is_contained());
-        assert!(!built_in("http_fetch").expect("known").is_contained());
-        assert_eq!(built_in("http_fetch").expect("known").classes(), Classes::new(&[Class::Read, Class::Send]));
-        assert!(!built_in("send_message").expect("known").is_contained());
-        assert!(built_in("rm").is_none());
     }
 }

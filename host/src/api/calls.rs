@@ -162,10 +162,8 @@ pub async fn tools(State(api): State<Api>) -> Reply<Vec<Tool>> {
         having.map(|agent| agent.name.clone()).collect()
     };
     let policy = &api.changes.settings().policy;
-    let view = |tool: &'static tools::Tool| {
-        manifest::built_in(tool.name).map(|found| view(tool, found, has(tool.name), rules(policy, tool.name)))
-    };
-    Ok(Json(tools::builtin().iter().filter_map(view).collect()))
+    let view = |tool: &'static tools::Tool| view(tool, &tool.manifest, has(tool.name), rules(policy, tool.name));
+    Ok(Json(tools::builtin().iter().map(view).collect()))
 }
 
 /// `GET /v1/tools/schema`

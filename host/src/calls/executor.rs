@@ -19,7 +19,7 @@ use crate::reach::network_command::CommandJails;
 use crate::reach::skills::Skills;
 use crate::registry::latch::Latch;
 use crate::registry::live_settings::Live;
-use crate::registry::tools::{SEND_FILE, SEND_MESSAGE};
+use crate::registry::tools::{self, OutsideTool};
 use crate::turns::calls::{self, Call, CallRow, ResultBody, ResultTarget};
 use crate::turns::context::OutputBody;
 use crate::turns::items;
@@ -89,7 +89,7 @@ impl Executor {
         result: &ResultBody,
     ) -> Result<Digest, Error> {
         let author = Author::Tool { tool: row.tool.clone() };
-        let source = match row.tool == SEND_MESSAGE || row.tool == SEND_FILE {
+        let source = match tools::outside(&row.tool).is_some_and(OutsideTool::sends) {
             true => Provenance::HostAbout { output: recorded(tx, row, &place.key)?.labels },
             false => Provenance::Tool,
         };

@@ -7,7 +7,7 @@ use crate::calls::executor::facts::{self, SupposedTurn};
 use crate::gateway::requests::allowance::Calling;
 use crate::gateway::requests::{self, Asked, Needing};
 use crate::registry::live_settings::LiveSettings;
-use crate::registry::tools::GIT_PUSH;
+use crate::registry::tools::{self, OutsideTool};
 use crate::registry::{Agent, Person, groups};
 use crate::turns::calls::{self, Judged, Judgement};
 use ironclaw_judge::egress::Loopback;
@@ -129,7 +129,7 @@ pub fn judge_in(
     let of_person = turn.principal == Principal::Person;
     let mut facts = facts::for_supposed(tx, settings, call.agent, turn)?;
     // A push has files of the workspace, which the host reads before the judgement.
-    if call.tool == GIT_PUSH {
+    if tools::outside(call.tool).is_some_and(OutsideTool::reads_workspace) {
         facts.labels = facts.labels.join(Labels::from_provenance(Provenance::Workspace));
     }
     let wanted = WantedCall { tool: call.tool.to_owned(), arguments: call.arguments.to_owned() };

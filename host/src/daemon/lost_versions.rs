@@ -3,10 +3,8 @@
 //! An empty directory takes their place, so a loss is reported once. See [`crate::sessions::files::versions`].
 
 use super::error::Error;
-use crate::registry::tools::{self, Runs, Tool};
+use crate::registry::tools::{self};
 use ironclaw_contract::ids::SessionId;
-use ironclaw_judge::Class;
-use ironclaw_judge::manifest;
 use ironclaw_ledger::Entry;
 use ironclaw_operator::LedgerEvent;
 use ironclaw_state::home::{self, Home};
@@ -19,7 +17,7 @@ use ironclaw_store::tables::turns;
 /// Errors of the record and of the home.
 pub(super) async fn note(record: &Record, home: &Home) -> Result<Vec<SessionId>, Error> {
     let changing: Vec<&str> =
-        tools::builtin().iter().filter(|tool| may_change_files(tool)).map(|tool| tool.name).collect();
+        tools::builtin().iter().filter(|tool| tool.may_change_files()).map(|tool| tool.name).collect();
     let found = record.state.read(move |tx| turns::sessions_with_ended_calls(tx, &changing)).await?;
     let place = home.clone();
     let look = tokio::task::spawn_blocking(move || {
@@ -45,10 +43,4 @@ pub(super) async fn note(record: &Record, home: &Home) -> Result<Vec<SessionId>,
         record.state.write(note).await?;
     }
     Ok(lost)
-}
-
-/// Returns whether versions are kept before a call of this tool.
-fn may_change_files(tool: &Tool) -> bool {
-    let class = manifest::built_in(tool.name).map(|manifest| manifest.class);
-    matches!(tool.runs, Runs::Local | Runs::Await) && matches!(class, Some(Class::Write | Class::Exec))
 }

@@ -3,7 +3,6 @@
 //! Decides nothing and changes nothing: what it finds in its fixed texts is dropped. See [`super::serve`].
 
 use crate::registry::tools;
-use ironclaw_judge::manifest;
 use ironclaw_judge::provenance::spans::Span;
 use ironclaw_judge::scope;
 
@@ -17,9 +16,7 @@ pub(super) fn begin() {
 
 fn run() {
     let _ = scope::scope(&[Span { text: MESSAGE, typed: true }]);
-    for tool in tools::builtin() {
-        let _ = manifest::built_in(tool.name);
-    }
+    let _ = tools::builtin();
     // A start and the making of patterns leave a megabyte behind.
     ironclaw_jail::sys::give_free_memory_back();
 }

@@ -1,41 +1,52 @@
-//! The built-in tools: their names, places of execution, and the schemas of their arguments.
+//! The built-in tools: how an agent gets them, and where their calls run.
 //!
-//! Never runs one, and never decides on a call. Their classes are in [`ironclaw_judge::manifest`]. See [`crate::turns::calls`].
+//! Never runs one, and never decides on a call. A tool is one file of `builtin`. See [`Place`].
 
-pub use definitions::Tool;
+pub use builtin::ask_user_question::QUESTION_OPTIONS_MAX;
+pub use builtin::find_tools::NAME as FIND_TOOLS;
+pub use builtin::git_push::NAME as GIT_PUSH;
+pub use builtin::http_fetch::NAME as HTTP_FETCH;
+pub use builtin::list_dir::NAME as LIST_DIR;
+pub use builtin::network_command::NAME as NETWORK_COMMAND;
+pub use builtin::read_file::NAME as READ_FILE;
+pub use builtin::read_skill::NAME as READ_SKILL;
+pub use builtin::recall::RECALLED_MAX;
+pub use builtin::remember::REMEMBERED_BYTES_MAX;
+pub use builtin::request_change::NAME as REQUEST_CHANGE;
+pub use builtin::run_command::{COMMAND_SECONDS_MAX, NAME as RUN_COMMAND};
+pub use builtin::search_files::NAME as SEARCH_FILES;
+pub use builtin::send_file::NAME as SEND_FILE;
+pub use builtin::send_message::NAME as SEND_MESSAGE;
+pub use builtin::skill_install::NAME as SKILL_INSTALL;
+pub use builtin::write_file::NAME as WRITE_FILE;
 pub use ironclaw_judge::Class;
 pub use ironclaw_store::tables::turns::Runs;
-pub use names::{
-    ASK_QUESTION, COMMAND_SECONDS_MAX, FIND_TOOLS, GIT_PUSH, HTTP_FETCH, MANAGE_SCHEDULES, MEMORY, NETWORK_COMMAND,
-    QUESTION_OPTIONS_MAX, READ_SKILL, RECALLED_MAX, REMEMBERED_BYTES_MAX, REQUEST_CHANGE, RUN_COMMAND, SEND_FILE,
-    SEND_MESSAGE, SKILL_INSTALL, WORKSPACE,
-};
+pub use place::{OutsideTool, Place, RecordTool};
+pub use tool::{Held, Tool};
 
+mod builtin;
 pub mod catalogue;
-mod definitions;
+mod declared;
 pub mod find;
 pub mod levels;
-mod names;
+mod place;
 mod server_tool;
+mod tool;
 
-use definitions::{
-    actions, find_tools, git_push, http_fetch, memory, network_command, read_skill, run_command, schedule_manage,
-    send_file, send_message, workspace,
-};
+use ironclaw_judge::manifest::Manifest;
 use ironclaw_operator::DenialCode;
 use ironclaw_store::refusal::Refusal;
 use ironclaw_text::excerpt::quoted;
-use names::AUTOMATIC;
 use std::sync::LazyLock;
 
 /// Returns the tools that an agent has by default.
 pub fn usual() -> impl Iterator<Item = &'static str> {
-    WORKSPACE.into_iter().chain(MEMORY).chain([REQUEST_CHANGE])
+    builtin().iter().filter(|tool| tool.held == Held::ByDefault).map(|tool| tool.name)
 }
 
 /// Returns the tools that people may enable for an agent.
 pub fn handled() -> impl Iterator<Item = &'static Tool> {
-    builtin().iter().filter(|tool| !AUTOMATIC.contains(&tool.name))
+    builtin().iter().filter(|tool| !matches!(tool.held, Held::Automatic(_)))
 }
 
 /// Returns the tools that a model with these enabled tools sees.
@@ -49,12 +60,11 @@ pub fn offered(enabled: &[String]) -> impl Iterator<Item = &'static Tool> {
 /// `tool_unknown` and `tool_unhandled` name the first such tool; the hint lists the valid ones.
 pub fn check(names: &[String]) -> Result<(), Refusal> {
     for name in names {
-        let (code, message) = match find(name) {
-            Some(tool) if AUTOMATIC.contains(&tool.name) => {
-                let (name, with) = (tool.name, automatic_with(tool.name));
+        let (code, message) = match find(name).map(|tool| tool.held) {
+            Some(Held::Automatic(with)) => {
                 (DenialCode::ToolUnhandled, format!("{name} cannot be enabled: an agent with {with} has it"))
             }
-            Some(_) => continue,
+            Some(Held::ByDefault | Held::Enabled | Held::EnabledUnnamed) => continue,
             None => (DenialCode::ToolUnknown, format!("there is no tool {}", quoted(name))),
         };
         let may: Vec<&str> = handled().map(|tool| tool.name).collect();
@@ -63,39 +73,25 @@ pub fn check(names: &[String]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Returns what an agent has to which the host offers this tool by itself.
-fn automatic_with(tool: &str) -> String {
-    match tool {
-        GIT_PUSH => format!("{RUN_COMMAND} and a grant with pushes"),
-        NETWORK_COMMAND => format!("{RUN_COMMAND} and a host that is granted for commands"),
-        SEND_MESSAGE => "a destination".to_owned(),
-        READ_SKILL => "a skill".to_owned(),
-        _ => "many tools of MCP servers".to_owned(),
-    }
-}
-
-/// Returns every built-in tool: [`WORKSPACE`], [`MEMORY`], [`RUN_COMMAND`], [`NETWORK_COMMAND`], [`GIT_PUSH`], [`HTTP_FETCH`], [`FIND_TOOLS`], [`READ_SKILL`], [`MANAGE_SCHEDULES`], [`SEND_MESSAGE`], [`SEND_FILE`], then `ACTIONS`, in that order.
+/// Returns every built-in tool, in the order in which a model reads them.
 pub fn builtin() -> &'static [Tool] {
-    static BUILTIN: LazyLock<Vec<Tool>> = LazyLock::new(|| {
-        let others = [
-            run_command(),
-            network_command(),
-            git_push(),
-            http_fetch(),
-            find_tools(),
-            read_skill(),
-            schedule_manage(),
-            send_message(),
-            send_file(),
-        ];
-        workspace().into_iter().chain(memory()).chain(others).chain(actions()).collect()
-    });
+    static BUILTIN: LazyLock<Vec<Tool>> = LazyLock::new(builtin::all);
     &BUILTIN
 }
 
 /// Returns the built-in tool of exactly this name.
 pub fn find(name: &str) -> Option<&'static Tool> {
     builtin().iter().find(|tool| tool.name == name)
+}
+
+/// Returns the built-in tool of exactly this name among those with an effect outside of the session.
+pub fn outside(name: &str) -> Option<OutsideTool> {
+    find(name).and_then(Tool::outside)
+}
+
+/// Returns the manifest of the built-in tool of exactly this name.
+pub fn manifest(name: &str) -> Option<&'static Manifest> {
+    find(name).map(|tool| &tool.manifest)
 }
 
 #[cfg(test)]

@@ -5,6 +5,14 @@ use crate::manifest;
 use crate::provenance::{Labels, Provenance};
 use proptest::prelude::*;
 use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+fn manifests() -> &'static BTreeMap<String, Manifest> {
+    static ALL: LazyLock<BTreeMap<String, Manifest>> =
+        LazyLock::new(|| manifest::parse(include_str!("tests/tools.toml")).expect("manifests"));
+    &ALL
+}
 
 /// The parts of a context that tests change.
 struct Case {
@@ -51,7 +59,7 @@ impl Case {
     }
 
     fn judged(&self) -> Judgement {
-        let built_in = manifest::built_in(self.tool);
+        let built_in = manifests().get(self.tool);
         let other = self.class.zip(built_in).map(|(class, built_in)| Manifest { class, ..built_in.clone() });
         judge(&CallContext {
             manifest: other.as_ref().or(built_in),

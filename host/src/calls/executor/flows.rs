@@ -8,6 +8,7 @@ use super::recorded;
 use crate::registry::mounts::{self, Mount};
 use crate::registry::schedules::flows;
 use crate::registry::tools::{FIND_TOOLS, READ_SKILL, SEND_FILE, SEND_MESSAGE};
+use crate::registry::tools::{LIST_DIR, READ_FILE, SEARCH_FILES, WRITE_FILE};
 use crate::turns::calls::{self, CallRow, CallState, OpenFlow};
 use crate::turns::items::Recorded;
 use crate::turns::turn::{self, Turn};
@@ -29,11 +30,8 @@ use std::collections::BTreeSet;
 /// Messages that one run sends by flows.
 const SENT_MAX: usize = 8;
 
-/// The tool that writes files of the workspace.
-const WRITE_FILE: &str = "write_file";
-
 /// The tools that read in the directories of a jail.
-const READS: [&str; 3] = ["read_file", "list_dir", "search_files"];
+const READS: [&str; 3] = [READ_FILE, LIST_DIR, SEARCH_FILES];
 
 /// The sources of the text of others in a run.
 #[derive(Debug, Default)]

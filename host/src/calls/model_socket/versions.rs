@@ -5,11 +5,10 @@
 
 use crate::calls::model_socket::Server;
 use crate::calls::model_socket::requests::Answer;
+use crate::registry::tools::{self, Tool};
 use crate::sessions::files::versions::{COPY_TIME_MAX, Run, take};
 use ironclaw_contract::ids::{SessionId, TurnId};
 use ironclaw_contract::seam::socket::{Call, Response, Verdict};
-use ironclaw_judge::Class;
-use ironclaw_judge::manifest;
 use ironclaw_state::failpoint;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -106,9 +105,8 @@ impl Server {
 
 /// Returns whether a call may overwrite or delete files of the workspace.
 fn may_change_files(call: &Call) -> bool {
-    let class = manifest::built_in(&call.tool).map(|manifest| manifest.class);
     let runs = call.verdict == Verdict::Local || call.verdict == Verdict::Await;
-    runs && matches!(class, Some(Class::Write | Class::Exec))
+    runs && tools::find(&call.tool).is_some_and(Tool::may_change_files)
 }
 
 #[cfg(test)]

@@ -5,10 +5,11 @@
 
 use super::Config;
 use crate::registry::destinations::{Destination, State};
+use crate::registry::tools;
 use crate::registry::{self, groups, roles};
 use crate::turns::turn::Position;
 use ironclaw_contract::ids::{AgentId, MessageId, PersonId};
-use ironclaw_judge::{Class, Principal, manifest};
+use ironclaw_judge::{Class, Principal};
 use ironclaw_operator::{Bound, DenialCode};
 use ironclaw_state::{Error, ReadTx};
 use ironclaw_store::tables::agent_messages::{self as table, AgentMessageKind};
@@ -57,7 +58,7 @@ pub fn permitted(tx: &ReadTx<'_>, position: &Position, agent: AgentId) -> Result
 
 /// Returns whether the list of a schedule permits a tool by its name or its class. Reading is always permitted.
 fn is_listed(may: &[String], tool: &str) -> bool {
-    let class = manifest::built_in(tool).map(|manifest| manifest.class);
+    let class = tools::manifest(tool).map(|manifest| manifest.class);
     class == Some(Class::Read)
         || may.iter().any(|entry| entry == tool || class.is_some_and(|class| entry == class.name()))
 }

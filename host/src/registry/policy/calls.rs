@@ -5,7 +5,7 @@
 use super::{Bounds, Rule, WrittenRule, rule};
 use crate::registry::Role;
 use crate::registry::tools;
-use ironclaw_judge::manifest::{self, server};
+use ironclaw_judge::manifest::server;
 use ironclaw_judge::{Class, Classes};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -113,7 +113,7 @@ pub fn decided_classes(tool: &str) -> impl Iterator<Item = Class> {
 }
 
 fn classes_of(tool: &str) -> Classes {
-    match manifest::built_in(tool) {
+    match tools::manifest(tool) {
         Some(manifest) => manifest.classes(),
         // People choose the class of a tool of a server when they confirm it.
         None if server::meant(tool).is_some() => Classes::new(&DECIDED),

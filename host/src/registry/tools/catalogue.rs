@@ -4,12 +4,11 @@
 
 pub use super::server_tool::ServerTool;
 
-use super::definitions::Tool;
 use super::levels::{Definition, Level, Room};
-use super::names::{
-    FIND_TOOLS, GIT_PUSH, HTTP_FETCH, NETWORK_COMMAND, READ_SKILL, RUN_COMMAND, SEND_FILE, SEND_MESSAGE,
+use super::tool::Tool;
+use super::{
+    FIND_TOOLS, GIT_PUSH, NETWORK_COMMAND, READ_SKILL, RUN_COMMAND, Runs, SEND_MESSAGE, find, handled, levels, offered,
 };
-use super::{Runs, find, handled, levels, offered};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_judge::manifest::{self, Manifest};
 use ironclaw_operator::DenialCode;
@@ -65,7 +64,7 @@ impl Source<'_> {
     /// Returns the place of execution.
     pub const fn runs(self) -> Runs {
         match self {
-            Self::BuiltIn(tool) => tool.runs,
+            Self::BuiltIn(tool) => tool.runs(),
             Self::Server(_) => Runs::Await,
         }
     }
@@ -94,7 +93,7 @@ pub struct OfServer {
 impl Terms {
     /// Returns the terms of a built-in tool.
     pub fn for_built_in(tool: &str) -> Option<Self> {
-        manifest::built_in(tool).map(|manifest| Self { manifest: Cow::Borrowed(manifest), of_server: None })
+        super::manifest(tool).map(|manifest| Self { manifest: Cow::Borrowed(manifest), of_server: None })
     }
 
     /// Returns the digest of the manifest, and for a tool of a server also of its confirmed form.
@@ -171,7 +170,7 @@ impl Catalogue {
     /// Returns the manifest of a tool.
     pub fn manifest(&self, name: &str) -> Option<&Manifest> {
         match self.find(name)? {
-            Source::BuiltIn(tool) => manifest::built_in(tool.name),
+            Source::BuiltIn(tool) => Some(&tool.manifest),
             Source::Server(tool) => Some(&tool.manifest),
         }
     }
@@ -232,7 +231,7 @@ impl Catalogue {
 
     /// Returns whether the agent has a tool with an effect outside of the session, so that typed values matter.
     pub fn has_outward(&self) -> bool {
-        let reaches = self.enabled.iter().any(|name| name == HTTP_FETCH || name == SEND_FILE);
+        let reaches = offered(&self.enabled).any(|tool| tool.outside().is_some());
         !self.of_servers.is_empty() || self.has_network_commands() || reaches || self.has_destinations
     }
 

@@ -3,7 +3,7 @@
 //! Pure. Never decides about a call: a tool without its definition in a prompt is judged like any other. See [`super::find`] for the
 //! search, and [`crate::turns::context`] for the prompt.
 
-use super::names::FIND_TOOLS;
+use super::FIND_TOOLS;
 use super::server_tool::ServerTool;
 use ironclaw_text::{lookalike, visible};
 use serde_json::Value;

@@ -1,11 +1,14 @@
 //! Tests of the tools, and of the calls of the built-in script.
 
-use super::definitions::{CHECKED_KEYWORDS, payload};
-use super::names::ACTIONS;
+mod golden;
+
+use super::builtin::request_change::payload;
+use super::tool::CHECKED_KEYWORDS;
 use super::*;
 use ironclaw_contract::seam::action::Action;
 use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_contract::seam::socket::Purpose;
+use ironclaw_judge::manifest::Reach;
 use ironclaw_model::scripted::Scripted;
 use ironclaw_model::{Part, Prompt};
 use serde_json::{Value, json};
@@ -37,7 +40,7 @@ const ASKED: [&str; 21] = [
 ];
 
 fn class(tool: &Tool) -> Class {
-    ironclaw_judge::manifest::built_in(tool.name).expect("it has a manifest").class
+    tool.manifest.class
 }
 
 #[test]
@@ -138,24 +141,14 @@ fn tools_that_send_have_arguments_of_the_host() {
 }
 
 #[test]
-fn every_tool_is_in_exactly_one_of_the_lists() {
-    let names: Vec<_> = builtin().iter().map(|tool| tool.name).collect();
-    let others = [RUN_COMMAND, NETWORK_COMMAND, GIT_PUSH, HTTP_FETCH, FIND_TOOLS, READ_SKILL, MANAGE_SCHEDULES];
-    let sending = [SEND_MESSAGE, SEND_FILE];
-    let expected: Vec<_> = WORKSPACE.into_iter().chain(MEMORY).chain(others).chain(sending).chain(ACTIONS).collect();
-    assert_eq!(names, expected);
+fn every_manifest_is_complete() {
     for tool in builtin() {
-        let expected = match tool.name {
-            name if WORKSPACE.contains(&name) || name == RUN_COMMAND => Runs::Local,
-            name if MEMORY.contains(&name) || [FIND_TOOLS, READ_SKILL, MANAGE_SCHEDULES].contains(&name) => Runs::Host,
-            HTTP_FETCH | NETWORK_COMMAND | GIT_PUSH | SEND_MESSAGE | SEND_FILE => Runs::Await,
-            _ => Runs::Row,
-        };
-        assert_eq!((find(tool.name), tool.runs), (Some(tool), expected));
-    }
-    for class in Class::ALL {
-        assert_eq!(class.name().parse(), Ok(class));
-        assert_eq!(json!(class), json!(class.name()));
+        tool.manifest.check().unwrap_or_else(|error| panic!("{error}"));
+        let arguments = tool.parameters["properties"].as_object().expect("properties").keys();
+        assert!(arguments.eq(tool.manifest.arguments.keys()), "{}", tool.name);
+        assert_eq!(find(tool.name), Some(tool));
+        let is_outside = !matches!(tool.manifest.reach, Reach::Contained | Reach::Action);
+        assert_eq!(tool.outside().is_some(), is_outside, "{}", tool.name);
     }
 }
 
@@ -163,10 +156,13 @@ fn every_tool_is_in_exactly_one_of_the_lists() {
 fn automatic_tool_is_in_no_offer_and_cannot_be_enabled() {
     let all: Vec<String> = builtin().iter().map(|tool| tool.name.to_owned()).collect();
     let offered: Vec<&str> = offered(&all).map(|tool| tool.name).collect();
-    assert_eq!(offered.len() + AUTOMATIC.len(), all.len());
-    assert!(!offered.iter().any(|name| AUTOMATIC.contains(name)));
+    let automatic = builtin().iter().filter(|tool| matches!(tool.held, Held::Automatic(_))).map(|tool| tool.name);
+    let automatic: Vec<&str> = automatic.collect();
+    assert_eq!(automatic, [NETWORK_COMMAND, GIT_PUSH, FIND_TOOLS, READ_SKILL, SEND_MESSAGE]);
+    assert_eq!(offered.len() + automatic.len(), all.len());
+    assert!(!offered.iter().any(|name| automatic.contains(name)));
     assert!(usual().all(|name| offered.contains(&name)));
-    for name in AUTOMATIC {
+    for name in automatic {
         let refusal = check(&["read_file".to_owned(), name.to_owned()]).expect_err(name);
         assert_eq!(refusal.code, DenialCode::ToolUnhandled);
         assert!(refusal.hint.contains(REQUEST_CHANGE));

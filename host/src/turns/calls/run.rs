@@ -9,7 +9,7 @@ use super::result_body::ResultBody;
 use crate::registry::schedules::{self, By, Schedule, names, next_time};
 use crate::registry::tools::catalogue::Catalogue;
 use crate::registry::tools::levels::Room;
-use crate::registry::tools::{self, FIND_TOOLS, MANAGE_SCHEDULES, READ_SKILL, RECALLED_MAX, levels};
+use crate::registry::tools::{self, Place, RECALLED_MAX, RecordTool, levels};
 use crate::registry::{Agent, mcp, skills};
 use crate::turns::memories::{self, Found, Kept, NewMemory, Note};
 use crate::turns::turn::Turn;
@@ -104,7 +104,8 @@ fn result(ok: bool, text: String) -> HostResult {
 /// Returns the query and the number of notes of a `recall` call, if the agent may make it. The search takes time, so the caller runs it
 /// before the transaction that records the call.
 pub fn recall_query(agent: &Agent, turn: &TurnFacts, call: &ReadCall) -> Option<(String, usize)> {
-    let judged = (call.tool == "recall").then(|| judge(agent, turn, call.clone(), true))?;
+    let is_recall = tools::find(&call.tool).is_some_and(|tool| tool.place == Place::Record(RecordTool::Recall));
+    let judged = is_recall.then(|| judge(agent, turn, call.clone(), true))?;
     if !matches!(judged.judgement, Judgement::Permitted { .. }) {
         return None;
     }
@@ -122,31 +123,36 @@ pub fn run(
     found: Option<&Found>,
     room: Room,
 ) -> Result<HostResult, ironclaw_state::Error> {
-    match judged.call.tool.as_str() {
-        "remember" => match arguments::<Remember>(judged) {
+    let Some(Place::Record(tool)) = tools::find(&judged.call.tool).map(|tool| tool.place) else {
+        return Err(ironclaw_state::Error::Stored(format!(
+            "the tool {:?} does not run in the record",
+            judged.call.tool
+        )));
+    };
+    match tool {
+        RecordTool::Remember => match arguments::<Remember>(judged) {
             Ok(wanted) => remember(tx, agent, turn, output, wanted),
             Err(ran) => Ok(ran),
         },
-        "recall" => match arguments::<Recall>(judged) {
+        RecordTool::Recall => match arguments::<Recall>(judged) {
             Ok(_) => recall(tx, agent, found),
             Err(ran) => Ok(ran),
         },
-        MANAGE_SCHEDULES => match arguments::<ManageSchedules>(judged) {
+        RecordTool::ManageSchedules => match arguments::<ManageSchedules>(judged) {
             Ok(wanted) => manage_schedules(tx, agent, turn, &wanted),
             Err(ran) => Ok(ran),
         },
-        READ_SKILL => match arguments::<ReadSkill>(judged) {
+        RecordTool::ReadSkill => match arguments::<ReadSkill>(judged) {
             Ok(wanted) => Ok(Labelled::new(read_skill(tx, agent, &wanted)?, Provenance::HostAbout { output })),
             Err(ran) => Ok(ran),
         },
-        FIND_TOOLS => match arguments::<FindTools>(judged) {
+        RecordTool::FindTools => match arguments::<FindTools>(judged) {
             Ok(wanted) => {
                 let catalogue = mcp::catalogue(tx, agent)?.with_room(room);
                 Ok(Labelled::new(find_tools(&catalogue, &wanted), Provenance::HostAbout { output }))
             }
             Err(ran) => Ok(ran),
         },
-        other => Err(ironclaw_state::Error::Stored(format!("the tool {other:?} does not run in the host"))),
     }
 }
 

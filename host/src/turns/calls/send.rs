@@ -4,10 +4,11 @@
 //! Pure. A call with another address is not judged as one to this destination: at its execution the addresses are compared again.
 
 use crate::registry::destinations::{Destination, State};
+use crate::registry::tools;
 use crate::registry::tools::{SEND_FILE, SEND_MESSAGE};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::seam::change::Flow;
-use ironclaw_judge::manifest::{self, Manifest, Reach};
+use ironclaw_judge::manifest::{Manifest, Reach};
 use ironclaw_operator::{Bound, DenialCode, SentFile};
 use serde_json::{Map, Value, json};
 use std::sync::LazyLock;
@@ -72,7 +73,7 @@ pub(super) fn flow<'a>(tool: &str, arguments: &Map<String, Value>, all: &'a [Ope
 /// Returns the manifest of a message to another agent; `None` if the arguments name no such destination.
 pub(super) fn to_agent(arguments: &Map<String, Value>, all: &[Sendable]) -> Option<&'static Manifest> {
     static TO_AGENT: LazyLock<Option<Manifest>> = LazyLock::new(|| {
-        let mut manifest = manifest::built_in(SEND_MESSAGE)?.clone();
+        let mut manifest = tools::manifest(SEND_MESSAGE)?.clone();
         manifest.reach = Reach::Contained;
         manifest.arguments.values_mut().for_each(|argument| argument.outward = false);
         Some(manifest)

@@ -5,6 +5,7 @@
 
 use super::{hosts, speakers};
 use crate::registry::destinations::{self, State};
+use crate::registry::tools::Place;
 use crate::registry::tools::catalogue::Catalogue;
 use crate::registry::tools::levels::Room;
 use crate::registry::tools::{self, levels};
@@ -67,7 +68,7 @@ pub(super) fn text(
         paragraphs.extend(Some(agent.persona.clone()).filter(|persona| !persona.is_empty()));
         return Ok(joined(&paragraphs));
     }
-    if tools::WORKSPACE.into_iter().chain([tools::RUN_COMMAND]).any(has) {
+    if tools::builtin().iter().any(|tool| tool.place == Place::Jail && has(tool.name)) {
         paragraphs.push(places(tx, reader, has(tools::RUN_COMMAND))?);
     }
     paragraphs.extend(hosts);
@@ -171,11 +172,8 @@ fn skills_of(tx: &ReadTx<'_>, reader: &Reader<'_>) -> Result<Vec<String>, ironcl
 /// Returns the paragraph for an agent that may propose changes, with the names of the tools that it lacks. `schedule_manage` is of use
 /// with `schedule_task` only, and a person enables `send_file` for an agent that is to send files.
 fn may_ask(has: impl Fn(&str) -> bool) -> String {
-    let is_named = |name: &&str| {
-        ![tools::ASK_QUESTION, tools::MANAGE_SCHEDULES, tools::SEND_FILE, tools::SKILL_INSTALL].contains(name)
-    };
-    let lacking: Vec<&str> =
-        tools::handled().map(|tool| tool.name).filter(is_named).filter(|name| !has(name)).collect();
+    let is_named = |tool: &&tools::Tool| tool.held != tools::Held::EnabledUnnamed && !has(tool.name);
+    let lacking: Vec<&str> = tools::handled().filter(is_named).map(|tool| tool.name).collect();
     let tool = if lacking.is_empty() { String::new() } else { format!("a tool ({}), ", lacking.join(", ")) };
     format!("If you lack {tool}a directory or a package for a request, propose it with {}.", tools::REQUEST_CHANGE)
 }

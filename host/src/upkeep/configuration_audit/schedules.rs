@@ -4,8 +4,9 @@
 
 use crate::registry;
 use crate::registry::schedules::{self, Schedule, State, paused_by_host};
+use crate::registry::tools;
 use crate::runtime::schedules::remedy;
-use ironclaw_judge::{Class, manifest};
+use ironclaw_judge::Class;
 use ironclaw_operator::Finding;
 use ironclaw_state::{Error, ReadTx};
 
@@ -49,7 +50,7 @@ fn acts_outside(row: &Schedule) -> bool {
     let is_inside = |class: Class| matches!(class, Class::Read | Class::Write);
     let stays = |entry: &String| match entry.parse::<Class>() {
         Ok(class) => is_inside(class),
-        Err(_) => manifest::built_in(entry).is_some_and(|tool| tool.classes().iter().all(is_inside)),
+        Err(_) => tools::manifest(entry).is_some_and(|tool| tool.classes().iter().all(is_inside)),
     };
     !row.may.iter().all(stays)
 }

@@ -7,7 +7,7 @@ use crate::registry::tools::{self, RUN_COMMAND, SEND_FILE, SEND_MESSAGE};
 use crate::registry::{Agent, destinations, mcp};
 use ironclaw_contract::seam::change::{Schedule, WrittenBy};
 use ironclaw_judge::provenance::spans::Span;
-use ironclaw_judge::{Class, Classes, manifest, scope};
+use ironclaw_judge::{Class, Classes, scope};
 use ironclaw_state::ReadTx;
 use std::collections::BTreeSet;
 
@@ -70,7 +70,7 @@ fn classes(prompt: &str) -> Classes {
 
 fn classes_of_tool(name: &str) -> Classes {
     // Words such as `recall` are usual words, and these tools read.
-    manifest::built_in(name).map_or(Classes::NONE, |manifest| manifest.classes())
+    tools::manifest(name).map_or(Classes::NONE, |manifest| manifest.classes())
 }
 
 fn tool_words(prompt: &str) -> impl Iterator<Item = &str> {

@@ -4,6 +4,7 @@
 //! [`crate::registry::schedules::flows`] for what holds later.
 
 use crate::registry::schedules::flows::{self, Lost};
+use crate::registry::tools::WRITE_FILE;
 use crate::registry::tools::{Class, SEND_FILE, SEND_MESSAGE};
 use crate::registry::{Agent, destinations, mounts};
 use ironclaw_contract::ids::PersonId;
@@ -12,9 +13,6 @@ use ironclaw_operator::DenialCode;
 use ironclaw_state::ReadTx;
 use ironclaw_store::refusal::{Denied, Refusal};
 use ironclaw_text::excerpt::quoted;
-
-/// The tool that writes the file of a flow.
-const WRITE_FILE: &str = "write_file";
 
 /// Returns flows in full and sorted.
 ///

@@ -5,8 +5,9 @@
 use super::{Facts, Message, Reach, Reached, RegisteredChannel, SentRequest, ServerTool};
 use crate::channels::outbound::delivery::sent_files;
 use crate::registry::secrets;
+use crate::registry::tools::SEND_FILE;
 use crate::registry::tools::catalogue::OfServer;
-use crate::registry::tools::{GIT_PUSH, HTTP_FETCH, NETWORK_COMMAND, SEND_FILE, SEND_MESSAGE};
+use crate::registry::tools::{self, OutsideTool};
 use crate::registry::{channels, destinations, egress, mcp};
 use crate::sessions::store;
 use crate::turns::calls::http::{self, Network};
@@ -50,12 +51,12 @@ impl Facts {
 
 impl Reading<'_> {
     fn built_in(&self, tx: &ReadTx<'_>) -> Result<Reach, Error> {
-        match self.tool {
-            HTTP_FETCH => self.request(tx),
-            NETWORK_COMMAND => self.command(tx),
-            GIT_PUSH => self.push(tx),
-            SEND_MESSAGE | SEND_FILE => self.message(tx),
-            _ => Ok(Reach::Nowhere),
+        match tools::outside(self.tool) {
+            Some(OutsideTool::HttpFetch) => self.request(tx),
+            Some(OutsideTool::NetworkCommand) => self.command(tx),
+            Some(OutsideTool::GitPush) => self.push(tx),
+            Some(OutsideTool::SendMessage | OutsideTool::SendFile) => self.message(tx),
+            None => Ok(Reach::Nowhere),
         }
     }
 

@@ -5,7 +5,6 @@ use crate::registry::Mode;
 use crate::registry::tools::catalogue::CommandReach;
 use ironclaw_contract::seam::change::Access;
 use ironclaw_judge::call::Stage;
-use ironclaw_judge::manifest;
 use serde_json::json;
 
 const NOW: i64 = 1_000_000;
@@ -73,7 +72,7 @@ fn only_control_fields_of_a_tool_that_asks_are_fixed() {
 
 #[test]
 fn each_control_field_is_equal_or_absent_on_both_sides() {
-    let manifest = manifest::built_in("http_fetch").expect("a manifest");
+    let manifest = tools::manifest("http_fetch").expect("a manifest");
     let fixed = object(post());
     let with = |change: &dyn Fn(&mut Map<String, Value>)| {
         let mut arguments = fixed.clone();
