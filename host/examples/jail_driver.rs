@@ -35,7 +35,8 @@ fn main() {
     if nix::unistd::geteuid().is_root() && ["stock", "stay", "daemon"].iter().any(|name| scenario.starts_with(name)) {
         own_mounts();
     }
-    let handle = launcher::fork(Entries { reader }).expect("the launcher is forked before any thread");
+    let handle = launcher::fork(Entries { reader, probe: Some(self_test::run) })
+        .expect("the launcher is forked before any thread");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime starts");
     let result = runtime.block_on(async {
         let launcher = Launcher::start(handle).expect("the launcher connects");

@@ -21,7 +21,8 @@ fn main() {
             "usage: packages_driver HOME ORDER, where ORDER is {{\"config\": toml, \"agent\": id, \"apt\": […], \"npm\": […]}}"
         );
     };
-    let handle = launcher::fork(Entries { reader: |_| 0 }).expect("the launcher is forked before any thread");
+    let handle =
+        launcher::fork(Entries { reader: |_| 0, probe: None }).expect("the launcher is forked before any thread");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime starts");
     let order: Value = serde_json::from_str(order).expect("an order");
     let result = runtime.block_on(async {

@@ -64,7 +64,8 @@ pub(crate) fn bench(report: &mut Report) {
 
 /// Times the kinds in alternation and prints the seconds as JSON.
 pub(crate) fn measure(home: &Path) {
-    let handle = launcher::fork(Entries { reader: |_| 0 }).expect("the launcher is forked before any thread");
+    let handle =
+        launcher::fork(Entries { reader: |_| 0, probe: None }).expect("the launcher is forked before any thread");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime starts");
     let launcher = {
         let _inside = runtime.enter();

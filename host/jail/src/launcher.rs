@@ -9,7 +9,7 @@ mod stock;
 pub mod trial;
 pub(crate) mod wire;
 
-pub use crate::native::Entries;
+pub use crate::native::{Entries, ProbeProgram};
 pub use error::Error;
 pub use stock::STOCK;
 pub use wire::{Exit, Failure, Part, Supply};

@@ -25,7 +25,7 @@ pub(crate) mod rootfs;
 mod system_mounts;
 
 use super::filter::{self, Program};
-use super::{Role, Spec, Wall, Walls};
+use super::{Probe, Role, Spec, Wall, Walls};
 use crate::launcher::wire::{self, Exit, Failure, Part, Progress, step};
 use crate::sys::{self, OneThread};
 use nix::errno::Errno;
@@ -64,11 +64,16 @@ const FAILED: i32 = 101;
 /// The highest possible `oom_score_adj`.
 const FIRST_VICTIM: &str = "1000";
 
+/// The program of a probe: takes its link, what it tries, its jail, and the proof that it may fork; returns its exit code.
+pub type ProbeProgram = fn(OwnedFd, &Probe, &Spec, &OneThread) -> i32;
+
 /// Roles without a program of their own: functions of this image that run after the gate opens.
 #[derive(Debug, Clone, Copy)]
 pub struct Entries {
     /// The reader of a session's outbound queue: takes its link, returns its exit code.
     pub reader: fn(OwnedFd) -> i32,
+    /// The probe; a launcher without one makes no proof.
+    pub probe: Option<ProbeProgram>,
 }
 
 /// Arguments of process 1.

@@ -6,7 +6,7 @@
 
 mod commands;
 mod files;
-pub(crate) mod life;
+mod life;
 mod limits;
 mod line;
 mod outside;
@@ -14,6 +14,8 @@ mod privileges;
 mod processes;
 mod sockets;
 mod targets;
+
+pub use life::run;
 
 use super::{CONTROL, Facts, Limits, Probe, Role, Spec};
 use crate::launcher::{self, Exit, Jailed, Launcher, Supply};

@@ -23,7 +23,7 @@ const CAPABILITIES_MAX: c_long = 64;
 /// Proof that this process has one thread, so that the copy that `fork` makes is complete.
 ///
 /// Valid only in the process that got it, and in processes forked from that one.
-pub(crate) struct OneThread(PhantomData<*const ()>);
+pub struct OneThread(PhantomData<*const ()>);
 
 /// Side of a fork.
 pub(crate) enum Side {

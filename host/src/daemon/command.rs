@@ -8,7 +8,7 @@ mod backup;
 use crate::daemon::{self, audit, config, preflight};
 use crate::upkeep::key_rotation;
 use clap::{Parser, Subcommand};
-use ironclaw_jail::{launcher, reader};
+use ironclaw_jail::{launcher, reader, self_test};
 use ironclaw_operator::{AcceptedBreak, Failure, LedgerHead, exit};
 use ironclaw_state::home;
 use ironclaw_state::keys;
@@ -292,7 +292,7 @@ fn run(path: &Path) -> Done {
     }
     // The launcher, its jails and all threads inherit it. A machine that refuses it works as before, with later wake-ups under load.
     let _ = ironclaw_jail::sys::ask_for_short_slices();
-    let launcher = launcher::fork(launcher::Entries { reader: reader::main })?;
+    let launcher = launcher::fork(launcher::Entries { reader: reader::main, probe: Some(self_test::run) })?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(task_threads()).enable_all().build()?;
     runtime.block_on(daemon::run(path, launcher))?;
     Ok(ExitCode::from(exit::DONE))

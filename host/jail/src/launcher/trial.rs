@@ -24,7 +24,7 @@ const TRIAL_MS_MAX: u64 = 5_000;
 pub fn try_launch(root: bool, first_id: u32, system: Option<System>) -> Result<bool, Failure> {
     let fault = |step: String| Failure { part: Part::Launch, step, errno: 0 };
     let own = |error: io::Error| Failure { part: Part::Launcher, step: format!("use a launcher: {error}"), errno: 0 };
-    let handle = fork(Entries { reader: wait_for_end }).map_err(own)?;
+    let handle = fork(Entries { reader: wait_for_end, probe: None }).map_err(own)?;
     let identity = match root {
         true => Identity::Mapped { uid: first_id, gid: first_id },
         false => Identity::Own,

@@ -7,7 +7,6 @@ use super::rootfs::StagingRoot;
 use super::{FAILED, Image};
 use crate::client::Streams;
 use crate::launcher::wire::{self, Failure, Part, Progress, step};
-use crate::self_test::life;
 use crate::sys::{self, Side};
 use crate::{Client, Limits, Role, Spec, Wall, Walls, filter, landlock};
 use nix::errno::Errno;
@@ -164,7 +163,7 @@ fn run_role(spec: &Spec, link: OwnedFd, gate: OwnedFd, image: Image<'_>) -> i32 
     }
     let code = catch_unwind(AssertUnwindSafe(|| match &spec.role {
         Role::Reader => (image.entries.reader)(link),
-        Role::Probe(probe) => life::run(link, probe, spec, image.thread),
+        Role::Probe(probe) => image.entries.probe.map_or(FAILED, |run| run(link, probe, spec, image.thread)),
         Role::Sandbox { .. } | Role::Client(_) | Role::Noop { .. } => FAILED,
     }));
     code.unwrap_or(FAILED)

@@ -38,7 +38,7 @@ const GOT_SECOND_KEY: i32 = 3;
 const FAILED: i32 = 1;
 
 /// Runs the probe, in the jail, and returns its exit code.
-pub(crate) fn run(link: OwnedFd, probe: &Probe, spec: &Spec, thread: &OneThread) -> i32 {
+pub fn run(link: OwnedFd, probe: &Probe, spec: &Spec, thread: &OneThread) -> i32 {
     let link = UnixStream::from(link);
     match probe {
         Probe::Attempts(facts) | Probe::Control(facts) => attempts(link, &Scene { spec, facts, thread }),
