@@ -14,6 +14,7 @@ pub mod changes;
 pub mod checks;
 pub mod current_settings;
 pub mod decide;
+pub mod decider_notices;
 pub mod independence;
 pub mod kinds;
 pub mod proposals;
@@ -22,7 +23,6 @@ pub mod quorum;
 pub mod requests;
 pub mod review_page;
 pub mod store;
-pub mod told;
 pub mod writers;
 
 pub use ironclaw_store::tables::changes::{Origin, Requester};

@@ -135,7 +135,7 @@ pub fn rotate(
     let head = signer.sign(position.clone(), tx.now());
     let digest = write(tx, &path, position.first, &head)?;
     failpoint::reach("chain_archived");
-    table::note_archived(tx, position.first)?;
+    table::record_archived(tx, position.first)?;
     table::delete_chain(tx)?;
     let Position { ledger, first, seq, hash } = position;
     let entry = Entry::new(LedgerEvent::LedgerRotated)

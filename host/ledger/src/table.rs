@@ -195,7 +195,7 @@ pub(super) fn delete_chain(tx: &mut WriteTx<'_>) -> Result<(), Error> {
 }
 
 /// Records that the archive that begins at `first` names the messages and the turns of the live chain.
-pub(super) fn note_archived(tx: &mut WriteTx<'_>, first: u64) -> Result<(), Error> {
+pub(super) fn record_archived(tx: &mut WriteTx<'_>, first: u64) -> Result<(), Error> {
     // `forgotten` searches for a subject without a row by its time.
     for (column, table) in [("message_id", "messages"), ("turn_id", "turns")] {
         let sql = format!(

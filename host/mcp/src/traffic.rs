@@ -126,7 +126,7 @@ impl Traffic {
             (Some(method), None) => {
                 match (method, message.get("params")) {
                     ("notifications/tools/list_changed", _) => self.has_changed.store(true, Ordering::Release),
-                    ("notifications/progress", Some(report)) => self.note_progress(report),
+                    ("notifications/progress", Some(report)) => self.record_progress(report),
                     _ => {}
                 }
                 Sorted::Dropped
@@ -156,7 +156,7 @@ impl Traffic {
     }
 
     /// Passes a report on, unless its token is not that of an open call whose caller reads reports.
-    fn note_progress(&self, report: &Value) {
+    fn record_progress(&self, report: &Value) {
         let open = locked(&self.open);
         let token = report.get("progressToken").and_then(number);
         let watched = open.values().filter_map(|open| open.watched.as_ref()).find(|of| Some(of.token) == token);

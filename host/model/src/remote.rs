@@ -302,7 +302,7 @@ impl Remote {
         let mut assembly = assembly.bound_to(spec).offering(&prompt.tools);
         let mut skipped = 0;
         let read = reading::read(answer, self.protocol, &mut assembly, key.is_some(), &mut skipped).await;
-        self.note_skipped(&spec.name, skipped);
+        self.record_skipped(&spec.name, skipped);
         let (has_begun, counted, received) = (assembly.has_begun(), assembly.counted, assembly.bytes());
         let has_ended = assembly.has_ended();
         let took = usage(spec.prices, counted, sent, received);
@@ -343,7 +343,7 @@ impl Remote {
     }
 
     /// Counts skipped lines, and logs the first ones. The log has no word of them.
-    fn note_skipped(&self, name: &str, lines: u64) {
+    fn record_skipped(&self, name: &str, lines: u64) {
         if lines > 0 && self.skipped_lines.fetch_add(lines, Ordering::Relaxed) == 0 {
             tracing::info!(
                 model = name,

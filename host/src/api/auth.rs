@@ -82,7 +82,7 @@ async fn handle(api: Api, peer: Peer, mut request: Request, next: Next) -> Respo
                     api.callers.refusals.note((refusal.code, via)).await;
                     return Answer::from(refusal).into_response();
                 }
-                api.callers.note_use(api.state(), &token);
+                api.callers.record_use(api.state(), &token);
                 request.extensions_mut().insert(token.person.clone());
                 request.extensions_mut().insert(Current(token.id));
                 let mut response = next.run(request).await;

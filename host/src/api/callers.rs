@@ -57,7 +57,7 @@ impl Callers {
     }
 
     /// Notes the use of a token in the record, once a day. A request does not wait for it.
-    pub(super) fn note_use(&self, state: &State, token: &Token) {
+    pub(super) fn record_use(&self, state: &State, token: &Token) {
         let now = ironclaw_state::wall_clock();
         let day = now.div_euclid(DAY_MS);
         if token.used_at.is_some_and(|at| at.div_euclid(DAY_MS) >= day) {
@@ -71,7 +71,7 @@ impl Callers {
         tokio::spawn(async move {
             let note = state.write(move |tx| {
                 tx.defer();
-                tokens::note_use(tx, &id, now)
+                tokens::record_use(tx, &id, now)
             });
             if let Err(error) = note.await {
                 tracing::debug!(%error, "the use of a token was not noted");

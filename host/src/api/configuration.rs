@@ -55,7 +55,7 @@ async fn newer_skills(api: &Api) -> Result<Vec<NewerSkill>, Answer> {
 }
 
 /// `POST /v1/backups/{id}/verified`
-pub async fn note_verified_backup(Caller { api, person, .. }: Caller, Path(id): Path<String>) -> Reply<NotedBackup> {
+pub async fn record_verified_backup(Caller { api, person, .. }: Caller, Path(id): Path<String>) -> Reply<NotedBackup> {
     let is_id = id.len() == BACKUP_ID_CHARACTERS && id.bytes().all(|byte| byte.is_ascii_hexdigit());
     if !is_id {
         let words = "the id of a backup has 32 hexadecimal digits; `ironctl backup verify FILE` sends it";

@@ -99,7 +99,7 @@ impl Hooks {
         if code != DenialCode::MessageIgnored {
             self.refused.count(code, &cause, ironclaw_state::wall_clock());
         }
-        self.refusals.note_cause((code, VIA), cause).await;
+        self.refusals.record_cause((code, VIA), cause).await;
     }
 
     /// Returns the refusal of a signed request of a channel that has room again after this time.

@@ -12,7 +12,7 @@ use super::handler::{Answer, Api, Body, Caller, Reply};
 use crate::gateway::changes::Changes;
 use crate::gateway::decide;
 use crate::registry::models::{self, EndpointRequest, Stored, settings};
-use crate::registry::people::{note_refusal, refuse};
+use crate::registry::people::{record_refusal, refuse};
 use crate::registry::policy::Policy;
 use crate::registry::secrets::{self, PREFIX, SecretName};
 use crate::registry::{self, Giver, Person};
@@ -179,7 +179,7 @@ pub async fn remove(Caller { api, person: by, .. }: Caller, Path(model): Path<St
             let before = one(tx, &model)?;
             models::remove(tx, &model, by.id).map(|()| before)
         });
-        removed.map_err(|denied| denied.noted(|refusal| note_refusal(tx, REFUSED, by.id, refusal)).widen())
+        removed.map_err(|denied| denied.noted(|refusal| record_refusal(tx, REFUSED, by.id, refusal)).widen())
     });
     Ok(Json(removed.await?))
 }

@@ -191,7 +191,7 @@ fn routes_of_messages_and_sessions() -> Vec<Route> {
         route(ACCEPT_BREAK, Owner, "Accept that heads or archives know another history", audit::accept),
         route(ROTATE_LEDGER, Admin, "Begin a new chain of the ledger", audit::rotate),
         route(BACK_UP, Owner, "Make a backup of the home; the trailer `ironclaw-backup` describes it", backup::create),
-        route(NOTE_VERIFIED_BACKUP, Owner, "Note that a backup was verified", configuration::note_verified_backup),
+        route(NOTE_VERIFIED_BACKUP, Owner, "Note that a backup was verified", configuration::record_verified_backup),
         route(PANIC, Admin, "Stop every agent; none runs until resume", stops::panic),
         route(RESUME, Admin, "End the emergency stop", stops::resume),
         route(SESSIONS, Member, "Every session; a member sees only their own", sessions::list),

@@ -10,7 +10,7 @@ use super::tokens;
 use crate::channels::inbound::inbox;
 use crate::gateway::changes::person_removal::{Removal, check_no_sessions};
 use crate::gateway::requests;
-use crate::registry::people::{Linked, note_refusal, refuse};
+use crate::registry::people::{Linked, record_refusal, refuse};
 use crate::registry::person_removal::{self, LostAccess};
 use crate::registry::{self, Giver, Identity, Person, Role, TokenId};
 use axum::Json;
@@ -155,7 +155,7 @@ pub async fn set_place(
     change(&api, current, move |tx| {
         with_known_person(tx, &person, &by, |tx, person| {
             registry::places::set(tx, person, &by, &new.notify).map_err(|denied| {
-                denied.noted(|refusal| note_refusal(tx, LedgerEvent::PersonRefused, by.id, refusal))
+                denied.noted(|refusal| record_refusal(tx, LedgerEvent::PersonRefused, by.id, refusal))
             })?;
             Ok(person.clone())
         })
@@ -271,7 +271,7 @@ fn mention_ended_access(denied: Denied<Error>) -> Denied<Error> {
 
 /// Records the refusal of a removal in the ledger.
 fn refused<E: From<ironclaw_state::Error>>(tx: &mut WriteTx<'_>, by: &Person, denied: Denied<E>) -> Denied<E> {
-    denied.noted(|refusal| Ok(note_refusal(tx, LedgerEvent::PersonRefused, by.id, refusal)?))
+    denied.noted(|refusal| Ok(record_refusal(tx, LedgerEvent::PersonRefused, by.id, refusal)?))
 }
 
 fn removed_view(removed: Removal, before: LostAccess, sessions: u64) -> RemovedPerson {
@@ -303,7 +303,7 @@ fn with_known_person<T>(
     act: impl FnOnce(&mut WriteTx<'_>, &Person) -> Result<T, Denied>,
 ) -> Result<T, Denied> {
     let person = registry::known_person(tx, by, person)
-        .map_err(|denied| denied.noted(|refusal| note_refusal(tx, LedgerEvent::PersonRefused, by.id, refusal)))?;
+        .map_err(|denied| denied.noted(|refusal| record_refusal(tx, LedgerEvent::PersonRefused, by.id, refusal)))?;
     act(tx, &person)
 }
 

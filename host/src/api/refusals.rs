@@ -93,11 +93,11 @@ impl Refusals {
 
     /// Counts one refusal. When this returns, the ledger has it or a sum will include it.
     pub async fn note(&self, reason: Reason) {
-        self.note_cause(reason, Cause::default()).await;
+        self.record_cause(reason, Cause::default()).await;
     }
 
     /// Counts one refusal with its channel and rule.
-    pub async fn note_cause(&self, reason: Reason, cause: Cause) {
+    pub async fn record_cause(&self, reason: Reason, cause: Cause) {
         self.state.metrics().refused(reason.0.name(), reason.1);
         let todo = self.windows().note(reason, &cause, Instant::now());
         match todo {

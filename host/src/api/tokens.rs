@@ -5,7 +5,7 @@
 use super::auth::Current;
 use super::connections::Connections;
 use super::handler::{Answer, Api, Body, Caller, Reply};
-use crate::registry::people::note_refusal;
+use crate::registry::people::record_refusal;
 use crate::registry::tokens;
 use crate::registry::{self, FreshToken, Giver, Person, Role, Token, TokenId, TokenState};
 use axum::Json;
@@ -45,7 +45,7 @@ pub async fn create(
         .state()
         .decide(move |tx| {
             let person = registry::known_person(tx, &by, &new.person).map_err(|denied| {
-                denied.noted(|refusal| note_refusal(tx, LedgerEvent::TokenRefused, by.id, refusal))
+                denied.noted(|refusal| record_refusal(tx, LedgerEvent::TokenRefused, by.id, refusal))
             })?;
             tokens::issue(tx, &person, &new.name, expires_at, &fresh, giver)
         })

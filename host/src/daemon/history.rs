@@ -21,7 +21,7 @@ use std::sync::Arc;
 const RESTORED: &str = "the record was put back to an earlier state: this may have been decided or carried out since";
 
 /// Records in the ledger the losses of the write-ahead log, and treats the record as restored. Returns warnings.
-pub(super) fn note_losses(tx: &mut WriteTx<'_>, record: &Record, boot: BootId) -> Result<Vec<String>, Error> {
+pub(super) fn record_losses(tx: &mut WriteTx<'_>, record: &Record, boot: BootId) -> Result<Vec<String>, Error> {
     let lost = log::take_lost(tx)?;
     let mut warnings = Vec::new();
     for one in &lost {

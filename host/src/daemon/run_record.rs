@@ -50,7 +50,7 @@ pub(super) async fn begin(
                 Some(previous) => entry.with("unclean_end_of", previous.clone()).append(tx)?,
                 None => entry.append(tx)?,
             };
-            let lost = history::note_losses(tx, &own, boot)?;
+            let lost = history::record_losses(tx, &own, boot)?;
             Ok(Some((previous, lost)))
         })
         .await?;

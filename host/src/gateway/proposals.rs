@@ -4,7 +4,7 @@
 
 use crate::channels::inbound::inbox;
 use crate::gateway::store::{self, Row, Status, Submitted};
-use crate::gateway::{Proposed, Requester, checks, kinds, told};
+use crate::gateway::{Proposed, Requester, checks, decider_notices, kinds};
 use crate::registry;
 use crate::registry::live_settings::Live;
 use crate::sessions::store as sessions;
@@ -51,7 +51,7 @@ impl Proposals {
             notify(tx, &self.record, row)?;
         }
         if !submitted.again {
-            told::waits(tx, &settings.policy, submitted.id)?;
+            decider_notices::waits(tx, &settings.policy, submitted.id)?;
         }
         Ok(submitted)
     }

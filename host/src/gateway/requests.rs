@@ -13,6 +13,7 @@ pub mod allowance;
 mod ask;
 pub mod bounds;
 mod decide;
+mod decider_notices;
 mod ending;
 pub mod facts;
 mod host_requests;
@@ -20,22 +21,21 @@ mod notice;
 mod page;
 mod presence;
 mod reasons;
-mod told;
 mod using;
 
 pub use ask::{Asked, Asking, Needing, answer_at_once, ask, follow_equal};
 pub use decide::{known, may_decide, may_read, may_reject, unknown};
+pub use decider_notices::expires_soon;
 pub use ending::{end, end_all, end_of_sender, end_of_task, withdraw_approved};
 pub use host_requests::Requests;
 pub use ironclaw_store::tables::requests::{
     Row, Status, ended, find_by_call, finish, is_any_due, list, list_for_task, list_for_turn, next_end, next_reminder,
-    note_told, pending_count, running,
+    pending_count, record_notified, running,
 };
-pub use notice::{note_unknown, tell_stopped, tell_unknown};
+pub use notice::{notify_stopped, notify_unknown, record_unknown};
 pub use page::{Shown, arguments, show_or_damage};
 pub use presence::Presence;
 pub use reasons::{StoredReason, codes, is_for_grant, origin_view};
-pub use told::expires_soon;
 pub use using::{Permitted, Running, use_approvals};
 
 use crate::registry::Person;

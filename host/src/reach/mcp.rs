@@ -230,18 +230,18 @@ impl Servers {
             login,
             is_refused: AtomicBool::new(false),
         };
-        self.note_listing(&open, listing).await?;
+        self.record_listing(&open, listing).await?;
         Ok(open)
     }
 
     async fn list_again(&self, open: &Open) -> Result<(), Failed> {
         let listing = open.connected.list(&open.registration.described).await?;
-        self.note_listing(open, listing).await
+        self.record_listing(open, listing).await
     }
 
-    async fn note_listing(&self, open: &Open, listing: Listing) -> Result<(), Failed> {
+    async fn record_listing(&self, open: &Open, listing: Listing) -> Result<(), Failed> {
         let name = open.registration.described.name.clone();
-        self.record.state.write(move |tx| mcp::note_listing(tx, &name, &listing)).await?;
+        self.record.state.write(move |tx| mcp::record_listing(tx, &name, &listing)).await?;
         // The clock of the machine, because the other one stops while the machine sleeps.
         open.listed_at.store(ironclaw_state::wall_clock(), Ordering::Relaxed);
         Ok(())

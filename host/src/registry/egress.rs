@@ -13,7 +13,7 @@ use ironclaw_state::ReadTx;
 use ironclaw_store::refusal::{Denied, Refusal};
 use std::collections::BTreeSet;
 
-pub use ironclaw_store::tables::agents::{EgressGrant, egress_of, egress_of_all, note_egress_use as note_use};
+pub use ironclaw_store::tables::agents::{EgressGrant, egress_of, egress_of_all, record_egress_use as record_use};
 
 /// Grants of one agent.
 const GRANTS_MAX: usize = 64;

@@ -107,7 +107,7 @@ pub fn using_secret(tx: &ReadTx<'_>, name: &SecretName) -> Result<Vec<String>, i
 }
 
 /// Records the listing of a server. An equal listing only moves its time. Returns whether it differs from the confirmed one.
-pub fn note_listing(tx: &mut WriteTx<'_>, name: &str, listing: &Listing) -> Result<bool, ironclaw_state::Error> {
+pub fn record_listing(tx: &mut WriteTx<'_>, name: &str, listing: &Listing) -> Result<bool, ironclaw_state::Error> {
     let Some(server) = find(tx, name)? else { return Ok(false) };
     let (text, now) = (listing.text(), tx.now());
     let differs = server.confirmed.as_ref().is_some_and(|(confirmed, _)| *confirmed != text);

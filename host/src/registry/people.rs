@@ -61,7 +61,7 @@ pub fn create_owner(tx: &mut WriteTx<'_>, name: &str) -> Result<PersonId, ironcl
     let person = insert(tx, name.to_owned(), Role::Owner)?;
     let entry = Entry::new(LedgerEvent::PersonCreated).with("person", person.id).with("role", "owner");
     let seq = entry.append(tx)?;
-    tables::people::note_role_giver(tx, person.id, seq, None)?;
+    tables::people::record_role_giver(tx, person.id, seq, None)?;
     Ok(person.id)
 }
 
@@ -94,7 +94,7 @@ pub fn add_person(tx: &mut WriteTx<'_>, name: &str, role: Role, by: impl Into<Gi
         .with("role", role.name())
         .with("by", by)
         .append(tx)?;
-    tables::people::note_role_giver(tx, person.id, seq, Some(&giver))?;
+    tables::people::record_role_giver(tx, person.id, seq, Some(&giver))?;
     Ok(person)
 }
 
@@ -152,7 +152,7 @@ pub fn set_role(tx: &mut WriteTx<'_>, person: &Person, role: Role, by: impl Into
     }
     // Setting the same role again changes nothing: the first giver stays recorded.
     if person.role != role {
-        tables::people::note_role_giver(tx, person.id, seq, Some(&giver))?;
+        tables::people::record_role_giver(tx, person.id, seq, Some(&giver))?;
     }
     Ok(Person { role, ..person.clone() })
 }
@@ -242,12 +242,12 @@ pub fn unlink(tx: &mut WriteTx<'_>, person: &Person, identity: &Identity, by: Pe
 /// # Errors
 /// Always: the refusal, or the failure to record it.
 pub fn refuse<T>(tx: &mut WriteTx<'_>, event: LedgerEvent, by: PersonId, refusal: Refusal) -> Result<T, Denied> {
-    note_refusal(tx, event, by, &refusal)?;
+    record_refusal(tx, event, by, &refusal)?;
     Err(refusal.into())
 }
 
 /// Records the refusal of a person's request.
-pub fn note_refusal(
+pub fn record_refusal(
     tx: &mut WriteTx<'_>,
     event: LedgerEvent,
     by: PersonId,

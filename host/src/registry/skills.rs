@@ -19,7 +19,7 @@ pub use ironclaw_operator::SkillTrust as Trust;
 
 pub use ironclaw_store::tables::skills::{
     Brought, Installed, Key, Package, Source, agents_of_signer, agents_of_version, find, key_by_id, keys,
-    list_for_agent, note_use, package_by_digest, package_of, set_brought, set_index as saw_index, signed_names,
+    list_for_agent, package_by_digest, package_of, record_use, set_brought, set_index as saw_index, signed_names,
     sources, text, text_paths, unused_since, used_digests as used,
 };
 
@@ -314,7 +314,13 @@ pub fn kept(tx: &ReadTx<'_>) -> Result<Vec<Digest>, Error> {
 }
 
 /// Records that a skill was refused before a change was proposed: for a person, or for a turn.
-pub fn note_refused(tx: &mut WriteTx<'_>, name: &str, version: &str, code: DenialCode, by: Asker) -> Result<(), Error> {
+pub fn record_refused(
+    tx: &mut WriteTx<'_>,
+    name: &str,
+    version: &str,
+    code: DenialCode,
+    by: Asker,
+) -> Result<(), Error> {
     let short = |text| start(text, 64).to_owned();
     let entry = Entry::new(LedgerEvent::SkillRefused).with("skill", short(name)).with("version", short(version));
     match by {

@@ -4,7 +4,7 @@
 //! [`mod@crate::registry::people`] and `crate::api::auth`.
 
 pub use ironclaw_store::tables::people::{
-    Token, TokenState, find_token, is_live, next_expiry, note_token_use as note_use, tokens,
+    Token, TokenState, find_token, is_live, next_expiry, record_token_use as record_use, tokens,
 };
 
 use super::people::refuse;
@@ -98,7 +98,7 @@ pub fn issue(
     insert(tx, person.id, name, expires_at, fresh)?;
     let entry = Entry::new(LedgerEvent::TokenCreated).with("expires_at", expires_at);
     let seq = about(entry, &fresh.id, person.id).with("by", by).append(tx)?;
-    tables::people::note_token_giver(tx, &fresh.id, seq, Some(&giver))?;
+    tables::people::record_token_giver(tx, &fresh.id, seq, Some(&giver))?;
     Ok(find_new(tx, &fresh.id)?)
 }
 
@@ -110,7 +110,7 @@ pub fn issue_for_file(tx: &mut WriteTx<'_>, person: PersonId, fresh: &FreshToken
     }
     insert(tx, person, FILE_TOKEN_NAME, None, fresh)?;
     let seq = about(Entry::new(LedgerEvent::TokenCreated), &fresh.id, person).append(tx)?;
-    tables::people::note_token_giver(tx, &fresh.id, seq, None)?;
+    tables::people::record_token_giver(tx, &fresh.id, seq, None)?;
     Ok(())
 }
 
@@ -188,7 +188,7 @@ pub fn rotate(tx: &mut WriteTx<'_>, token: &Token, fresh: &FreshToken, by: impl 
         .with("replaces", token.id.clone())
         .with("by", giver.person)
         .append(tx)?;
-    tables::people::note_token_giver(tx, &fresh.id, seq, Some(&giver))?;
+    tables::people::record_token_giver(tx, &fresh.id, seq, Some(&giver))?;
     Ok(find_new(tx, &fresh.id)?)
 }
 

@@ -298,7 +298,7 @@ impl Acceptance<'_> {
                     Err(Denied::Refused(refusal)) => {
                         let by = Asker::Turn(session.id, open.id);
                         let (name, version) = (&skill_named.skill, &skill_named.version);
-                        registry::skills::note_refused(tx, name, version, refusal.code, by)?;
+                        registry::skills::record_refused(tx, name, version, refusal.code, by)?;
                         (proposal_result(Err(refusal.into()))?, None)
                     }
                     Err(failed) => (proposal_result(Err(failed.widen()))?, None),

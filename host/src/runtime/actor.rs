@@ -97,7 +97,7 @@ impl Actor {
             Effect::CheckRoom => Event::Room(shortages::storage_shortage(home)),
             Effect::Launch => return Ok(self.launch(resources).await),
             Effect::Probe(reported) => Event::Probed(shortages::find(home, reported)),
-            Effect::NoteRefusedLaunch(why) => self.note_refused_launch(&why).await.map(done)?,
+            Effect::NoteRefusedLaunch(why) => self.record_refused_launch(&why).await.map(done)?,
             Effect::Work { keeps_attempts } => return Ok(self.work_awake(resources, keeps_attempts).await),
             Effect::EndProcesses(ending) => end_processes(resources, ending).await,
             Effect::Drain => self.last_drain(resources).await,
@@ -108,7 +108,7 @@ impl Actor {
             Effect::CountFailure => self.count_failure().await?,
             Effect::AwaitBackoff => self.await_backoff(resources.backoff_until).await,
             Effect::Pause => self.pause().await,
-            Effect::NoteStop(command) => self.note_stop(command).await?,
+            Effect::NoteStop(command) => self.record_stop(command).await?,
             Effect::RunCommand(command) => self.run_command(command, resources.session.clone()).await.map(done)?,
             Effect::LeaveOrWait => self.leave_or_wait().await,
             Effect::LeaveRemoved => self.leave_removed().await,
@@ -147,7 +147,7 @@ impl Actor {
                     session.map(|found| self.runtime.admission.join(found.agent, &resources.person, self.id));
             }
             Effect::GiveSlotBack => resources.slot = None,
-            Effect::NoteShortage(shortage) => self.actors.note_shortage(&self.shown, shortage),
+            Effect::NoteShortage(shortage) => self.actors.record_shortage(&self.shown, shortage),
             Effect::EndDrafts => self.runtime.turns.partial_outputs.end(self.id),
             Effect::DropAwake => {
                 resources.awake = None;
@@ -343,7 +343,7 @@ impl Actor {
         Backoff { first, factor: 2, longest: BACKOFF_MAX }.pause(tries)
     }
 
-    async fn note_refused_launch(&self, why: &FailureReason) -> Result<(), Error> {
+    async fn record_refused_launch(&self, why: &FailureReason) -> Result<(), Error> {
         // The detail is from a stranger and may hold content: it is in the encrypted state, for `session show`, and in no log.
         tracing::warn!(session = %self.id, why = why.words, "a launch failed");
         let (id, words) = (self.id, why.words.clone());
@@ -354,7 +354,7 @@ impl Actor {
         note.await
     }
 
-    async fn note_stop(&self, command: Command) -> Result<Event<Command>, Error> {
+    async fn record_stop(&self, command: Command) -> Result<Event<Command>, Error> {
         if let Command::Stop(by, _) = &command {
             let (id, by) = (self.id, *by);
             let turns = Arc::clone(&self.runtime.turns);
@@ -395,7 +395,7 @@ async fn relief(actors: &Actors, shown: &Mutex<ActorView>, home: &Home) {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         if actors.looks.is_over(home) {
-            return actors.note_shortage(shown, None);
+            return actors.record_shortage(shown, None);
         }
     }
 }

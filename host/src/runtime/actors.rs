@@ -111,7 +111,7 @@ impl Actors {
     }
 
     /// Sets the shortage that a session waits for.
-    pub fn note_shortage(&self, shown: &Mutex<ActorView>, shortage: Option<Shortage>) {
+    pub fn record_shortage(&self, shown: &Mutex<ActorView>, shortage: Option<Shortage>) {
         let before = std::mem::replace(&mut shown.lock().unwrap_or_else(PoisonError::into_inner).shortage, shortage);
         if before != shortage {
             self.shortages.send_replace(());

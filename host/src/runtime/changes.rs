@@ -7,10 +7,10 @@ use crate::gateway::apply::{self, Applied};
 use crate::gateway::changes::Changes;
 use crate::gateway::changes::at_once::mention_erased_conversations;
 use crate::gateway::decide;
+use crate::gateway::decider_notices;
 use crate::gateway::kinds::{self, Preparation, Prepared};
 use crate::gateway::proposals::notify;
 use crate::gateway::store::{self, Row, Status};
-use crate::gateway::told;
 use crate::reach::mcp::Servers;
 use crate::reach::mcp_jail;
 use crate::reach::packages::{self, Layer};
@@ -116,12 +116,12 @@ impl Due for ChangeWorker {
     async fn process_due(&mut self) -> Result<Wait, Error> {
         let look = |tx: &ReadTx<'_>| {
             let end = store::next_end(tx)?.map(|at| at - tx.expiry_time());
-            let next = [end, told::next(tx)?.map(|at| at - tx.wall())].into_iter().flatten().min();
+            let next = [end, decider_notices::next(tx)?.map(|at| at - tx.wall())].into_iter().flatten().min();
             Ok::<_, Error>((store::expired(tx)?, store::approved(tx)?, next))
         };
-        if self.state().read(told::is_due).await? {
+        if self.state().read(decider_notices::is_due).await? {
             let changes = Arc::clone(&self.changes);
-            self.state().write(move |tx| told::expires_soon(tx, &changes.settings().policy)).await?;
+            self.state().write(move |tx| decider_notices::expires_soon(tx, &changes.settings().policy)).await?;
         }
         let (expired, approved, next) = self.state().read(look).await?;
         let ended = expired.len();

@@ -229,7 +229,7 @@ pub async fn start_reader(jails: &Jails, session: &Session, queue: &SessionKey) 
 }
 
 /// Records a lost workspace, if the session has already worked: its agent finds an empty one.
-async fn note_lost_workspace(record: &Record, session: &Session) -> Result<(), Error> {
+async fn record_lost_workspace(record: &Record, session: &Session) -> Result<(), Error> {
     let id = session.id;
     // Old turns and items are deleted, but the cursor stays. A turn without a row may still have had an output.
     let has_worked = session.cursor > 0
@@ -250,7 +250,7 @@ async fn note_lost_workspace(record: &Record, session: &Session) -> Result<(), E
 pub(crate) async fn prepare_directories(jails: &Jails, session: &Session) -> Result<Option<u32>, Error> {
     let uid = jails.uid_of(session)?;
     if jails.home.session(session.id).prepare(uid)? {
-        note_lost_workspace(&jails.record, session).await?;
+        record_lost_workspace(&jails.record, session).await?;
     }
     Ok(uid)
 }

@@ -106,7 +106,7 @@ impl Inbound {
                 Ok::<_, Denied<Error>>(recorded)
             })
             .await;
-        self.note_stranger(recorded.as_ref().err(), channel, sender).await?;
+        self.record_stranger(recorded.as_ref().err(), channel, sender).await?;
         let recorded = recorded?;
         failpoint::reach("record");
         self.wake.wake(recorded.session);
@@ -135,12 +135,12 @@ impl Inbound {
                 Ok::<_, Denied<Error>>(Place { session: routed.session().id, person, asks: routed.asks() })
             })
             .await;
-        self.note_stranger(found.as_ref().err(), channel, sender).await?;
+        self.record_stranger(found.as_ref().err(), channel, sender).await?;
         found
     }
 
     /// Notes a stranger whose message was refused because they wait for a person. A refused message leaves nothing in its own transaction.
-    async fn note_stranger(
+    async fn record_stranger(
         &self,
         refused: Option<&Denied<Error>>,
         channel: String,
@@ -148,7 +148,8 @@ impl Inbound {
     ) -> Result<(), Denied<Error>> {
         match refused {
             Some(Denied::Refused(refusal)) if refusal.code == DenialCode::SenderWaits => {
-                let note = move |tx: &mut WriteTx<'_>| Ok::<_, Error>(identity::note_stranger(tx, &channel, &sender)?);
+                let note =
+                    move |tx: &mut WriteTx<'_>| Ok::<_, Error>(identity::record_stranger(tx, &channel, &sender)?);
                 Ok(self.record.state.write(note).await?)
             }
             Some(_) | None => Ok(()),
@@ -284,7 +285,7 @@ fn receive_here(tx: &mut WriteTx<'_>, delivery: &Delivery, receives_here: bool) 
         failpoint::reach(point);
     }
     if delivery.state == DeliveryState::Received {
-        delivery::note_receipt(tx, delivery)
+        delivery::record_receipt(tx, delivery)
     } else {
         delivery::receive(tx, delivery)
     }?;

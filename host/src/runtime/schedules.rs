@@ -41,24 +41,24 @@ pub struct Context<'a> {
     pub is_stopped: bool,
 }
 
-/// Consumes the times of a schedule up to `now`, in milliseconds since the epoch, as a host that was stopped before. See [`come`].
+/// Consumes the times of a schedule up to `now`, in milliseconds since the epoch, as a host that was stopped before. See [`consume_due`].
 ///
 /// # Errors
-/// As [`come`].
-pub fn come_at(
+/// As [`consume_due`].
+pub fn consume_due_at(
     tx: &mut WriteTx<'_>,
     context: &Context<'_>,
     id: ScheduleId,
     now: i64,
 ) -> Result<Option<SessionId>, ironclaw_store::error::Error> {
-    come(tx, context, id, &Moment::first(now))
+    consume_due(tx, context, id, &Moment::first(now))
 }
 
 /// Consumes the times of a schedule that have come. Returns the session to wake, if a run was started.
 ///
 /// # Errors
 /// Errors of the host. A refused run is an occurrence and no error.
-pub fn come(
+pub fn consume_due(
     tx: &mut WriteTx<'_>,
     context: &Context<'_>,
     id: ScheduleId,
@@ -108,7 +108,7 @@ fn consume(tx: &mut WriteTx<'_>, row: &Schedule, due: i64, fate: Fate) -> Result
     // A time that has a row already is consumed.
     let inserted = table::insert_occurrence(tx, new)?;
     if let (Some(_), Some(reason)) = (inserted, reason) {
-        note_skipped(tx, row, due, count, reason)?;
+        record_skipped(tx, row, due, count, reason)?;
     }
     Ok(())
 }
@@ -225,7 +225,7 @@ fn pause(tx: &mut WriteTx<'_>, row: &Schedule, reason: &str) -> Result<(), Error
     }
 }
 
-fn note_skipped(tx: &mut WriteTx<'_>, row: &Schedule, due: i64, count: u64, reason: &str) -> Result<(), Error> {
+fn record_skipped(tx: &mut WriteTx<'_>, row: &Schedule, due: i64, count: u64, reason: &str) -> Result<(), Error> {
     Entry::new(LedgerEvent::ScheduleSkipped)
         .with("schedule", row.id)
         .with("due", ironclaw_ledger::rfc3339(due))

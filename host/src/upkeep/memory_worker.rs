@@ -64,10 +64,10 @@ mod tests {
         let mut worker = MemoryWorker::new(Arc::clone(&caches));
         assert_eq!(worker.process_due().await.expect("no error"), Wait::Bell, "nothing was used");
         for cache in &added {
-            caches.note_answer(cache);
+            caches.record_answer(cache);
         }
         assert_eq!(worker.process_due().await.expect("no error"), Wait::AtMost(QUIET), "an answer was given just now");
-        caches.note_answer(&added[0]);
+        caches.record_answer(&added[0]);
         assert_eq!(worker.process_due().await.expect("no error"), Wait::AtMost(QUIET), "another one meanwhile");
         assert_eq!(worker.process_due().await.expect("no error"), Wait::Bell, "none meanwhile");
         assert_eq!(caches.work.events(), None, "the caches rest");

@@ -15,7 +15,7 @@ use fastrand::Rng;
 use ironclaw_calendar::{Recurrence, Series, Zone};
 use ironclaw_contract::ids::{BootId, ScheduleId};
 use ironclaw_contract::seam::change::CatchUp;
-use ironclaw_host::driven::runs::{Context, come_at, outcome};
+use ironclaw_host::driven::runs::{Context, consume_due_at, outcome};
 use ironclaw_host::driven::schedules as table;
 use ironclaw_host::driven::{
     ApprovalConfig, Error, HostPolicy, LiveSettings, Policy, Record, find_agent, items, owner,
@@ -174,7 +174,7 @@ impl Reopened {
         let consumed = record.state.write(move |tx| {
             let settings = settings();
             let context = Context { record: &own, settings: &settings, sessions_max: 100, is_stopped: false };
-            come_at(tx, &context, id, now)?;
+            consume_due_at(tx, &context, id, now)?;
             if fails { Err(Error::Stopping) } else { Ok(()) }
         });
         consumed.await

@@ -74,7 +74,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             let words = format!("{}{key_words}", word(&file));
             let verified = answer(&offline(at, "verify", key_file)?.arg("--").arg(&file).capture_all()?)?;
             show_verified(at, &verified, &words)?;
-            note_verified(at, &verified).await
+            record_verified(at, &verified).await
         }
         Action::Restore { file, key_file, replace, yes } => {
             let mut offline = offline(at, "restore", key_file)?;
@@ -153,7 +153,7 @@ fn show(at: &At, path: &Path, backup: &Backup) -> Result<(), Error> {
 }
 
 /// Notes a verification at the host of the home, for `doctor --audit`. The backup is whole also if no host answers.
-async fn note_verified(at: &At, verified: &BackupVerified) -> Result<(), Error> {
+async fn record_verified(at: &At, verified: &BackupVerified) -> Result<(), Error> {
     let noted = match at.client() {
         Ok(client) => client.call(routes::NOTE_VERIFIED_BACKUP, [&verified.backup.id]).await,
         Err(error) => Err(error),

@@ -192,8 +192,8 @@ async fn wait_and_show(
             Some(notice) if view.notice && !out.is_json() => return Err(noticed(&view, notice)),
             _ => print_reply(out, &view)?,
         }
-        tell_files(out, &view)?;
-        tell_refusals(out, &view, |_| true)?;
+        notify_files(out, &view)?;
+        notify_refusals(out, &view, |_| true)?;
         return check_calls(&view);
     }
     let view = follow::follow(client, recorded, wait, &mut turn, false).await?;
@@ -204,14 +204,14 @@ async fn wait_and_show(
         }
         Some(_) | None => turn.finish(client, &view, wait).await,
     }?;
-    tell_files(out, &view)?;
+    notify_files(out, &view)?;
     // The codes of the others are lines of the turn already.
-    tell_refusals(out, &view, |call| call.bound.is_some())?;
+    notify_refusals(out, &view, |call| call.bound.is_some())?;
     if review::is_possible(out) { Ok(()) } else { check_calls(&view) }
 }
 
 /// Names the files that the agent sent in the turn.
-fn tell_files(out: Output, view: &MessageView) -> Result<(), Error> {
+fn notify_files(out: Output, view: &MessageView) -> Result<(), Error> {
     for call in view.calls.iter().filter(|call| matches!(call.status, CallState::Done | CallState::Queued)) {
         let Some(file) = &call.file else { continue };
         let name = visible::name(&file.name);
@@ -222,7 +222,7 @@ fn tell_files(out: Output, view: &MessageView) -> Result<(), Error> {
 }
 
 /// Says which calls of the turn the host refused, and why: each reason once for a tool.
-fn tell_refusals(out: Output, view: &MessageView, is_told: impl Fn(&MessageCall) -> bool) -> Result<(), Error> {
+fn notify_refusals(out: Output, view: &MessageView, is_told: impl Fn(&MessageCall) -> bool) -> Result<(), Error> {
     let mut told = BTreeSet::new();
     for call in view.calls.iter().filter(|call| call.status == CallState::Refused && is_told(call)) {
         let code = call.code.map_or("", DenialCode::name);

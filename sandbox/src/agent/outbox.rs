@@ -55,7 +55,7 @@ impl Outbox {
     }
 
     /// Records that a turn needs more than one output. This is a durable commit, so it happens once a turn and only if necessary.
-    pub(super) fn note_work(&mut self, turn: &Turn) -> Result<(), Error> {
+    pub(super) fn record_work(&mut self, turn: &Turn) -> Result<(), Error> {
         let Some(message) = turn.messages.last() else { return Ok(()) };
         let state = turn.turn.to_string();
         self.queue.progress(message, Status::Processing, (STATE_TURN, &state), now_ms())

@@ -127,7 +127,7 @@ impl Work<'_> {
             let first = self.spent.tool_calls == 0;
             self.spent.calls(calls.len(), limits)?;
             if first {
-                self.agent.outbox.note_work(self.turn)?;
+                self.agent.outbox.record_work(self.turn)?;
             }
             for call in calls {
                 self.check()?;

@@ -6,7 +6,7 @@ use super::{REFUSED, add_faults, change, check_may_set, one};
 use crate::api::handler::{Api, Body, Caller, Reply};
 use crate::api::small_contexts;
 use crate::registry::models::{self, settings};
-use crate::registry::people::note_refusal;
+use crate::registry::people::record_refusal;
 use crate::turns::endpoint_words;
 use axum::Json;
 use axum::extract::{Path, State};
@@ -64,7 +64,7 @@ pub async fn set(
             check_may_set(tx, &changes.settings().policy, &by, &model, true, false)?;
             settings::set(tx, &model, wanted, by.id)
         });
-        set.map_err(|denied| denied.noted(|refusal| note_refusal(tx, REFUSED, by.id, refusal)).widen())
+        set.map_err(|denied| denied.noted(|refusal| record_refusal(tx, REFUSED, by.id, refusal)).widen())
     });
     set.await?;
     Ok(Json(look(&api, named).await?))

@@ -221,7 +221,7 @@ impl Executor {
         }
         drop(running);
         if let Some(traffic) = traffic {
-            self.note_traffic(place, traffic).await;
+            self.record_traffic(place, traffic).await;
         }
         result
     }
@@ -249,12 +249,12 @@ impl Executor {
     async fn run_command(&self, place: &Place, order: &Order, left: Duration) -> ResultBody {
         let fetchers = Arc::clone(&self.fetchers);
         let (result, traffic) = network_command::run(&*self.command_jails, fetchers, order, left).await;
-        self.note_traffic(place, traffic).await;
+        self.record_traffic(place, traffic).await;
         result
     }
 
     /// Records the requests of a call to the gateway of its jail.
-    async fn note_traffic(&self, place: &Place, traffic: Traffic) {
+    async fn record_traffic(&self, place: &Place, traffic: Traffic) {
         let codes: BTreeSet<_> = traffic.refused.iter().map(|refused| refused.code.name()).collect();
         let hosts: Vec<String> = traffic.hosts.into_iter().collect();
         let entry = Entry::new(LedgerEvent::CallNetwork)
@@ -289,7 +289,7 @@ impl Executor {
         let note = self.record.state.write(move |tx| {
             if !hosts.is_empty() {
                 let agent = store::agent_of(tx, session)?.id;
-                hosts.iter().try_for_each(|host| egress::note_use(tx, agent, host))?;
+                hosts.iter().try_for_each(|host| egress::record_use(tx, agent, host))?;
             }
             entry.append(tx).map(drop).map_err(Error::from)
         });

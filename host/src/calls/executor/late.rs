@@ -201,7 +201,7 @@ pub(super) fn lose(tx: &mut WriteTx<'_>, record: &Record, row: &Row, when: &str)
     requests::finish(tx, row.call, CallOutcome::Unknown)?;
     let lost = Entry::new(LedgerEvent::CallLost).session(row.session).turn(row.turn).with("call", row.call);
     lost.with("tool", row.tool.clone()).with("outcome", CallOutcome::Unknown.name()).reason(when).append(tx)?;
-    requests::tell_unknown(tx, record, row)
+    requests::notify_unknown(tx, record, row)
 }
 
 /// Reads the approved requests, and the time of the next work.
@@ -240,7 +240,7 @@ pub(super) fn settle(
         return Ok(requests::finish(tx, call.id, result.outcome)?);
     };
     if result.outcome == CallOutcome::Unknown {
-        requests::note_unknown(tx, &row)?;
+        requests::record_unknown(tx, &row)?;
     }
     if call.result.is_none() && messages::is_requeued(tx, place.turn)? {
         let digest = executor.record_ended(tx, place, &call, result)?;
@@ -267,7 +267,7 @@ fn follow_up(executor: &Executor, tx: &mut WriteTx<'_>, late: &Late<'_>, result:
     deliveries::set_state_of_call(tx, call.id)?;
     super::ran(tx, place, call, result, digest)?;
     if messages::follow_ups_of(tx, row.root)? >= FOLLOW_UPS_MAX {
-        return requests::tell_stopped(tx, record, session, row, FOLLOW_UPS_MAX);
+        return requests::notify_stopped(tx, record, session, row, FOLLOW_UPS_MAX);
     }
     let words = format!(
         "Your call of {} that waited as {} was approved and {}; its result is above. Continue the task that needed it.",

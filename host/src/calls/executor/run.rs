@@ -136,7 +136,7 @@ impl Executor {
         }
         self.withdraw_approved(tx, place, code.meaning())?;
         let keys = Keys { wrapping: &self.record.wrapping, sealer: &self.record.sealer };
-        denied::tell(tx, &open, facts.position.as_ref(), &agent, &call, code, keys)?;
+        denied::notify(tx, &open, facts.position.as_ref(), &agent, &call, code, keys)?;
         sent_files::end(tx, row.id)?;
         let told = match calls::find(tx, row.id)?.and_then(|row| row.result) {
             Some(told) => told,
@@ -163,7 +163,7 @@ impl Executor {
         let mut started = Effect::from_permitted(self, tx, permitted, place, agent)?;
         calls::start(tx, row.id)?;
         for host in started.requested() {
-            egress::note_use(tx, agent, &host)?;
+            egress::record_use(tx, agent, &host)?;
         }
         if let Effect::Send(order) = &mut started {
             order.intend(tx, self, place, position)?;
@@ -193,7 +193,7 @@ impl Executor {
         if result.outcome == CallOutcome::Unknown
             && let Some(request) = requests::find_by_call(tx, place.call)?
         {
-            requests::note_unknown(tx, &request)?;
+            requests::record_unknown(tx, &request)?;
         }
         let digest = self.record_ended(tx, place, &row, result)?;
         ran(tx, place, &row, result, digest)
@@ -217,7 +217,7 @@ impl Executor {
             turns::set_late_result(tx, row.id, item.tuple.item)?;
         }
         if let Some(request) = requests::find_by_call(tx, place.call)?.filter(|row| row.status == Status::Running) {
-            requests::tell_unknown(tx, &self.record, &request)?;
+            requests::notify_unknown(tx, &self.record, &request)?;
         }
         Ok(requests::finish(tx, place.call, CallOutcome::Unknown)?)
     }

@@ -34,7 +34,7 @@ pub(crate) fn reportable(call_id: CallId, found: Option<calls::CallRow>, ok: boo
 }
 
 /// Records a part that passed without a seal in the mode `dangerous_warn`.
-pub(crate) fn note_unsealed(tx: &mut WriteTx<'_>, session: SessionId, mode: Mode, why: &str) -> Result<(), Error> {
+pub(crate) fn record_unsealed(tx: &mut WriteTx<'_>, session: SessionId, mode: Mode, why: &str) -> Result<(), Error> {
     let entry = Entry::new(LedgerEvent::ContextUnsealed).session(session).with("mode", mode.name());
     entry.with("passed", "as quoted text").reason(why).append(tx)?;
     Ok(())

@@ -14,7 +14,7 @@ mod skills;
 mod waiting;
 
 use crate::calls::model_socket::Server;
-use crate::calls::model_socket::report::{NO_ROW, note_unsealed, quote, reportable};
+use crate::calls::model_socket::report::{NO_ROW, quote, record_unsealed, reportable};
 use crate::registry::Mode;
 use crate::registry::tools::Runs;
 use crate::sessions::store;
@@ -96,7 +96,7 @@ impl Server {
                     Err(message) => {
                         match store::agent_of(tx, session)?.mode {
                             Mode::Enforce => return refuse(RefusalCode::Call, message),
-                            Mode::DangerousWarn => note_unsealed(tx, session, Mode::DangerousWarn, &message)?,
+                            Mode::DangerousWarn => record_unsealed(tx, session, Mode::DangerousWarn, &message)?,
                             Mode::DangerousOff => {}
                         }
                         return Ok(sealed(&quote(tx, &target, &text)?, target.sealer));

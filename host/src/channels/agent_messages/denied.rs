@@ -14,7 +14,7 @@ use serde_json::Value;
 
 /// Tells the other side that the host denied a message of an agent: at the end of a chain the session that waits for the answer, and
 /// otherwise the session of the receiver, if there is one. `position` is the one by which the message was judged.
-pub fn tell(
+pub fn notify(
     tx: &mut WriteTx<'_>,
     turn: &Turn,
     position: Option<&Position>,

@@ -127,7 +127,7 @@ fn guest(tx: &ReadTx<'_>, received: &Received) -> Result<PersonId, Denied> {
 }
 
 /// Notes a stranger who waits for a person, and tells the owners and admins. They get the name of the channel, and no text of the stranger.
-pub fn note_stranger(tx: &mut WriteTx<'_>, channel: &str, sender: &str) -> Result<(), ironclaw_state::Error> {
+pub fn record_stranger(tx: &mut WriteTx<'_>, channel: &str, sender: &str) -> Result<(), ironclaw_state::Error> {
     if !channels::add_waiting_sender(tx, channel, sender)? {
         return Ok(());
     }

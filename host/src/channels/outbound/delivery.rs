@@ -80,7 +80,7 @@ pub fn intend(
 }
 
 /// Records the intent to deliver a reply to its address. With `receives_here`, a delivery that stays on this host gets the state
-/// `received` at once, and the caller records the receipt in the same transaction with [`note_receipt`].
+/// `received` at once, and the caller records the receipt in the same transaction with [`record_receipt`].
 pub fn intend_reply(
     tx: &mut WriteTx<'_>,
     session: &Session,
@@ -183,11 +183,11 @@ pub const fn shown(state: DeliveryState) -> Receipt {
 /// Records the receipt, and marks the answered messages as delivered.
 pub fn receive(tx: &mut WriteTx<'_>, delivery: &Delivery) -> Result<(), ironclaw_state::Error> {
     let now = tx.now();
-    if deliveries::mark_received(tx, delivery.id, now)? { note_receipt(tx, delivery) } else { Ok(()) }
+    if deliveries::mark_received(tx, delivery.id, now)? { record_receipt(tx, delivery) } else { Ok(()) }
 }
 
 /// Adds the receipt of a received delivery to the ledger, and marks the answered messages as delivered.
-pub fn note_receipt(tx: &mut WriteTx<'_>, delivery: &Delivery) -> Result<(), ironclaw_state::Error> {
+pub fn record_receipt(tx: &mut WriteTx<'_>, delivery: &Delivery) -> Result<(), ironclaw_state::Error> {
     let entry = Entry::new(LedgerEvent::DeliveryReceived).session(delivery.session).with("delivery", delivery.id);
     match delivery.turn {
         Some(turn) => {

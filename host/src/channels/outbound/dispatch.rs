@@ -362,7 +362,7 @@ impl Dispatch {
             Letter::Notification(stored) => {
                 notified::settle(tx, stored, outcome)?;
                 match outcome {
-                    Outcome::Received => note_told(tx, stored),
+                    Outcome::Received => record_notified(tx, stored),
                     Outcome::Retry(..) | Outcome::Unknown(_) | Outcome::Failed(_) => Ok(()),
                 }
             }
@@ -421,10 +421,10 @@ impl Dispatch {
 }
 
 /// Records at a request that people were told of it on the channel of a notification.
-fn note_told(tx: &mut WriteTx<'_>, stored: &Stored) -> Result<(), Error> {
+fn record_notified(tx: &mut WriteTx<'_>, stored: &Stored) -> Result<(), Error> {
     let (Ok(id), Some(place)) = (stored.subject.parse::<RequestId>(), &stored.place) else { return Ok(()) };
     match requests::find(tx, id)? {
-        Some(row) => Ok(requests::note_told(tx, &row, &place.identity.channel)?),
+        Some(row) => Ok(requests::record_notified(tx, &row, &place.identity.channel)?),
         None => Ok(()),
     }
 }

@@ -48,17 +48,17 @@ impl Changes {
             })
             .await?;
         let package = match resolver.resolve(&name, &version).await {
-            Err(Denied::Refused(refusal)) => return Err(self.note_refused(by.id, &name, &version, refusal).await),
+            Err(Denied::Refused(refusal)) => return Err(self.record_refused(by.id, &name, &version, refusal).await),
             resolved => resolved?,
         };
         self.submit_skill(by, agent, reason, move |tx, agent| skills::named(tx, agent, package, back)).await
     }
 
     /// Records the refusal of a skill that did not resolve, and returns it.
-    async fn note_refused(&self, by: PersonId, name: &Name, wanted: &Wanted, refusal: Refusal) -> Denied<Error> {
+    async fn record_refused(&self, by: PersonId, name: &Name, wanted: &Wanted, refusal: Refusal) -> Denied<Error> {
         let (name, version, code) = (name.to_string(), wanted.to_string(), refusal.code);
         let note = move |tx: &mut WriteTx<'_>| {
-            Ok::<_, Error>(registry::skills::note_refused(tx, &name, &version, code, Asker::Person(by))?)
+            Ok::<_, Error>(registry::skills::record_refused(tx, &name, &version, code, Asker::Person(by))?)
         };
         match self.record().state.write(note).await {
             Ok(()) => refusal.into(),

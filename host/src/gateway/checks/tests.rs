@@ -380,7 +380,7 @@ pub(in crate::gateway) fn confirm(tx: &mut WriteTx<'_>, scene: &Scene, tools: &[
     let tool = |name: &&str| json!({ "name": name, "inputSchema": { "type": "object" } });
     let tools = tools.iter().map(tool).collect();
     let listing = registry::mcp::listing::Listing { era: "session".to_owned(), tools, ..Default::default() };
-    registry::mcp::note_listing(tx, "files", &listing).expect("noted");
+    registry::mcp::record_listing(tx, "files", &listing).expect("noted");
     let confirmed = McpConfirm { server: "files".to_owned(), digest: listing.digest(), manifest: None };
     writers::mcp::confirm(tx, &Approved::by_test(scene.owner), &confirmed).expect("confirmed");
 }
@@ -405,7 +405,7 @@ fn confirmation_with_wrong_digest_or_manifest_is_refused() {
         confirm(tx, &scene, &["read"]);
         let tools = vec![json!({ "name": "read", "inputSchema": { "type": "object" }, "description": "other" })];
         let listing = registry::mcp::listing::Listing { era: "session".to_owned(), tools, ..Default::default() };
-        assert!(registry::mcp::note_listing(tx, "files", &listing).expect("noted"), "it differs");
+        assert!(registry::mcp::record_listing(tx, "files", &listing).expect("noted"), "it differs");
         scene.refused(tx, confirmation(none, None), DenialCode::McpDigest);
         let unlisted = "[[tool]]\nname = \"write\"\nclass = \"read\"\nreach = \"outside\"\neffect = \"writes\"\n";
         scene.refused(tx, confirmation(listing.digest(), Some(unlisted)), DenialCode::McpManifest);
@@ -414,7 +414,7 @@ fn confirmation_with_wrong_digest_or_manifest_is_refused() {
             ..listing.clone()
         };
         assert!(scene.looked(tx, confirmation(listing.digest(), None)).is_ok());
-        registry::mcp::note_listing(tx, "files", &odd).expect("noted");
+        registry::mcp::record_listing(tx, "files", &odd).expect("noted");
         scene.refused(tx, confirmation(odd.digest(), None), DenialCode::McpListing);
     });
 }

@@ -5,7 +5,7 @@
 use super::allowance::{self, Calling};
 use super::host_requests::Requests;
 use super::reasons::{StoredReason, origins};
-use super::{bounds, decide, ending, told};
+use super::{bounds, decide, decider_notices, ending};
 use crate::channels::notifications::{self, About};
 use crate::registry::live_settings::LiveSettings;
 use crate::registry::policy::Policy;
@@ -251,7 +251,7 @@ pub(super) fn wait_for_people(
         ..new
     };
     requests::insert(tx, &row)?;
-    told::tell(tx, policy, &row, About::RequestWaits)?;
+    decider_notices::notify(tx, policy, &row, About::RequestWaits)?;
     Ok(())
 }
 

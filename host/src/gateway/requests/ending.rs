@@ -33,7 +33,7 @@ pub fn end(
     }
     end_call(tx, row, status)?;
     if row.status == Status::Approved {
-        return notice::tell_unused(tx, record, row, outcome);
+        return notice::notify_unused(tx, record, row, outcome);
     }
     let who = by.map(|by| registry::person_name(tx, by)).transpose()?;
     let who = who.map_or_else(String::new, |name| format!(" by {name}"));
@@ -49,7 +49,7 @@ pub fn end(
 /// Withdraws an approved request because another one takes its place: its call waits for people again.
 pub(super) fn end_before_another(tx: &mut WriteTx<'_>, record: &Record, row: &Row, why: &str) -> Result<(), Error> {
     match close(tx, row, Status::Withdrawn, None, why)? {
-        true => notice::tell_replaced(tx, record, row, why),
+        true => notice::notify_replaced(tx, record, row, why),
         false => Ok(()),
     }
 }

@@ -15,39 +15,39 @@ use ironclaw_text::lookalike;
 use std::collections::BTreeSet;
 
 /// Tells the people of an approved request that its call was not made.
-pub(super) fn tell_unused(tx: &mut WriteTx<'_>, record: &Record, row: &Row, why: &str) -> Result<(), Error> {
+pub(super) fn notify_unused(tx: &mut WriteTx<'_>, record: &Record, row: &Row, why: &str) -> Result<(), Error> {
     let words = format!(
         "The call of {} that was approved as {} was not made: {why}. Ask again if you still want it.",
         row.tool, row.id
     );
-    tell_conversation(tx, record, row, &words)?;
+    notify_conversation(tx, record, row, &words)?;
     Ok(note(tx, About::ApprovalUnused, row)?)
 }
 
 /// Tells the people of an approved request that its call was not made and waits for them again.
-pub(super) fn tell_replaced(tx: &mut WriteTx<'_>, record: &Record, row: &Row, why: &str) -> Result<(), Error> {
+pub(super) fn notify_replaced(tx: &mut WriteTx<'_>, record: &Record, row: &Row, why: &str) -> Result<(), Error> {
     let words = format!("The call of {} that was approved as {} was not made: {why}.", row.tool, row.id);
-    tell_conversation(tx, record, row, &words)
+    notify_conversation(tx, record, row, &words)
 }
 
 /// Tells the people of an approved request that the outcome of its call is unknown.
-pub fn tell_unknown(tx: &mut WriteTx<'_>, record: &Record, row: &Row) -> Result<(), Error> {
+pub fn notify_unknown(tx: &mut WriteTx<'_>, record: &Record, row: &Row) -> Result<(), Error> {
     let words = format!(
         "The call of {} that was approved as {} was interrupted: it is unknown if it had its effect, and it does not run again. Check \
          that before you ask for it again.",
         row.tool, row.id
     );
-    tell_conversation(tx, record, row, &words)?;
-    note_unknown(tx, row)
+    notify_conversation(tx, record, row, &words)?;
+    record_unknown(tx, row)
 }
 
 /// Tells the people of an approved request at their places that the outcome of its call is unknown.
-pub fn note_unknown(tx: &mut WriteTx<'_>, row: &Row) -> Result<(), Error> {
+pub fn record_unknown(tx: &mut WriteTx<'_>, row: &Row) -> Result<(), Error> {
     Ok(note(tx, About::CallUnknown, row)?)
 }
 
 /// Tells the person of a task that it stops after this many follow-up turns, and how it goes on.
-pub fn tell_stopped(
+pub fn notify_stopped(
     tx: &mut WriteTx<'_>,
     record: &Record,
     session: &Session,
@@ -66,7 +66,7 @@ pub fn tell_stopped(
 }
 
 /// Records a notice in the conversation of a request, unless the conversation was removed.
-fn tell_conversation(tx: &mut WriteTx<'_>, record: &Record, row: &Row, words: &str) -> Result<(), Error> {
+fn notify_conversation(tx: &mut WriteTx<'_>, record: &Record, row: &Row, words: &str) -> Result<(), Error> {
     let Some(session) = store::find(tx, row.session)?.filter(|session| session.wrapped.is_some()) else {
         return Ok(());
     };

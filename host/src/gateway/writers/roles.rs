@@ -34,7 +34,7 @@ pub fn set(
         allowances::end_of_role(tx, person, Some(agent))?;
     }
     if before != role {
-        tables::agents::note_role_giver(tx, agent, person, seq, approved.givers())?;
+        tables::agents::record_role_giver(tx, agent, person, seq, approved.givers())?;
     }
     Ok(())
 }

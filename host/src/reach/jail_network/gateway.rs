@@ -121,7 +121,7 @@ pub(super) fn respond(shared: Arc<Shared>, request: Request, asked: Asked) -> Re
             answered = shared.forward(request, asked, &what) => answered,
         };
         answered.unwrap_or_else(|refusal| {
-            shared.note_refusal(what, refusal.code, &refusal.hint);
+            shared.record_refusal(what, refusal.code, &refusal.hint);
             let hint = if refusal.hint.is_empty() { String::new() } else { format!("; {}", refusal.hint) };
             plain(StatusCode::FORBIDDEN, &format!("refused ({}): {}{hint}\n", refusal.code, refusal.message))
         })

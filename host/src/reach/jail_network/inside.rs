@@ -84,7 +84,7 @@ async fn accepted(
         Ok(Ok(stream)) => Some(stream),
         Ok(Err(error)) => {
             if matches!(error.get_ref().and_then(|inner| inner.downcast_ref()), Some(rustls::Error::AlertReceived(_))) {
-                shared.note_distrust(at);
+                shared.record_distrust(at);
             }
             None
         }

@@ -142,11 +142,11 @@ impl Shared {
     }
 
     /// Records that a program did not accept the certificate for the host at this place of the list.
-    pub(super) fn note_distrust(&self, at: usize) {
+    pub(super) fn record_distrust(&self, at: usize) {
         self.traffic().distrusted.insert(name(&self.hosts[at].grant));
     }
 
-    pub(super) fn note_refusal(&self, what: String, code: DenialCode, hint: &str) {
+    pub(super) fn record_refusal(&self, what: String, code: DenialCode, hint: &str) {
         let mut traffic = self.traffic();
         traffic.refusals += 1;
         // The hosts of a server are part of its registration.

@@ -100,7 +100,7 @@ async fn carry(shared: Arc<Shared>, tunnel: Arc<Tunnel>, upgrade: OnUpgrade, the
         };
         if let Some((code, why, hint)) = refused {
             // Before the command can see it, and end.
-            shared.note_refusal(format!("{what} ({why})"), code, hint);
+            shared.record_refusal(format!("{what} ({why})"), code, hint);
             let _ = here.write_all(&ACCESS_DENIED).await;
             let _ = here.shutdown().await;
         }

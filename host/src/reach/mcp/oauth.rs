@@ -161,7 +161,7 @@ impl Logins {
             Ok::<_, Denied>(())
         });
         finish.await?;
-        self.note_renewal(&attempted, None);
+        self.record_renewal(&attempted, None);
         self.bell.notify_one();
         Ok(())
     }

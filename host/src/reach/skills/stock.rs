@@ -129,11 +129,11 @@ impl Skills {
             return Ok((place, Listed::Files(files)));
         };
         let signed = trust::read_index(source, keys, &bytes, &signature)?;
-        self.note_index(source, &signed).await?;
+        self.record_index(source, &signed).await?;
         Ok((place, Listed::Index(Box::new(signed))))
     }
 
-    async fn note_index(&self, source: &Source, signed: &SignedIndex) -> Result<(), Error> {
+    async fn record_index(&self, source: &Source, signed: &SignedIndex) -> Result<(), Error> {
         let (source, signed) = (source.clone(), signed.clone());
         let note = move |tx: &mut WriteTx<'_>| {
             let mut agents = Vec::new();

@@ -118,7 +118,7 @@ pub fn settle(
     }
     let event = match state {
         OccurrenceState::Done => LedgerEvent::ScheduleDone,
-        OccurrenceState::Skipped => return super::note_skipped(tx, row, open.due, 1, reason.unwrap_or_default()),
+        OccurrenceState::Skipped => return super::record_skipped(tx, row, open.due, 1, reason.unwrap_or_default()),
         OccurrenceState::Unknown => LedgerEvent::ScheduleUnknown,
         OccurrenceState::Failed | OccurrenceState::Scheduled | OccurrenceState::Started => LedgerEvent::ScheduleFailed,
     };
@@ -133,16 +133,16 @@ pub fn settle(
         Some(reason) => entry.reason(reason).append(tx)?,
         None => entry.append(tx)?,
     };
-    note_series(tx, row, state)?;
+    record_series(tx, row, state)?;
     match receipt {
-        Some(reply) if state == OccurrenceState::Done => tell_reply(tx, row, reply),
+        Some(reply) if state == OccurrenceState::Done => notify_reply(tx, row, reply),
         Some(_) | None => Ok(()),
     }
 }
 
 /// Tells the creator of a schedule that a run answered on this host, where no client waits for it: once, until its replies are read. The
 /// reply on a channel reaches its person by itself.
-fn tell_reply(tx: &mut WriteTx<'_>, row: &Schedule, reply: DeliveryId) -> Result<(), Error> {
+fn notify_reply(tx: &mut WriteTx<'_>, row: &Schedule, reply: DeliveryId) -> Result<(), Error> {
     let Some(creator) = schedules::creator(tx, row)? else { return Ok(()) };
     if deliveries::find(tx, reply)?.is_none_or(|reply| reply.over_network) {
         return Ok(());
@@ -155,18 +155,18 @@ fn tell_reply(tx: &mut WriteTx<'_>, row: &Schedule, reply: DeliveryId) -> Result
 }
 
 /// Opens the incident of a series with its first failure, and closes it with the next success.
-fn note_series(tx: &mut WriteTx<'_>, row: &Schedule, state: OccurrenceState) -> Result<(), Error> {
+fn record_series(tx: &mut WriteTx<'_>, row: &Schedule, state: OccurrenceState) -> Result<(), Error> {
     // Read again: one transaction may settle several occurrences.
     let failing = schedules::find(tx, row.id)?.and_then(|row| row.failing_since);
     match (state, failing) {
         (OccurrenceState::Failed | OccurrenceState::Unknown, None) => {
             let now = tx.wall();
             table::set_failing(tx, row.id, Some(now))?;
-            tell(tx, row, About::ScheduleIncident)
+            notify(tx, row, About::ScheduleIncident)
         }
         (OccurrenceState::Done, Some(_)) => {
             table::set_failing(tx, row.id, None)?;
-            tell(tx, row, About::ScheduleRecovery)
+            notify(tx, row, About::ScheduleRecovery)
         }
         _ => Ok(()),
     }
@@ -175,11 +175,11 @@ fn note_series(tx: &mut WriteTx<'_>, row: &Schedule, state: OccurrenceState) -> 
 /// Pauses a schedule whose creator lost a right, and tells of it.
 pub(super) fn pause(tx: &mut WriteTx<'_>, row: &Schedule, reason: &str) -> Result<(), Error> {
     super::pause(tx, row, reason)?;
-    tell(tx, row, About::ScheduleIncident)
+    notify(tx, row, About::ScheduleIncident)
 }
 
 /// Tells the creator of a schedule; if the creator was removed, the owners and admins.
-fn tell(tx: &mut WriteTx<'_>, row: &Schedule, about: About) -> Result<(), Error> {
+fn notify(tx: &mut WriteTx<'_>, row: &Schedule, about: About) -> Result<(), Error> {
     let (notification, now) = (Notification::new(about, row.id), tx.wall());
     match schedules::creator(tx, row)? {
         Some(creator) => notifications::add(tx, creator.id, notification, now),

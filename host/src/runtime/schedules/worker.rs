@@ -4,7 +4,7 @@
 //! [`ironclaw_store::worker`] for the loop, and [`super::attendance`] for a clock that jumps.
 
 use super::attendance::Attendance;
-use super::{Context, come, outcome, start_next};
+use super::{Context, consume_due, outcome, start_next};
 use crate::registry::latch::Latch;
 use crate::registry::schedules::catch_up::Moment;
 use crate::registry::schedules::next_time::ATTENDED_RECORDED_EVERY_MS;
@@ -187,7 +187,7 @@ impl ScheduleWorker {
             let mut started = Vec::new();
             for id in ids {
                 settle_ended(tx, id)?;
-                let session = match come(tx, &context, id, &moment)? {
+                let session = match consume_due(tx, &context, id, &moment)? {
                     Some(session) => Some(session),
                     None => start_next(tx, &context, id)?,
                 };

@@ -201,7 +201,7 @@ fn read_skill(tx: &mut WriteTx<'_>, agent: &Agent, wanted: &ReadSkill) -> Result
     let path = path.strip_prefix(&prefix).or_else(|| path.strip_prefix("./")).unwrap_or(path);
     match skills::text(tx, skill.package.digest, path)? {
         Some(text) => {
-            skills::note_use(tx, agent.id, &wanted.skill)?;
+            skills::record_use(tx, agent.id, &wanted.skill)?;
             Ok(ResultBody::done(lookalike::neutralise(&text).into_owned()))
         }
         None => {

@@ -78,7 +78,7 @@ impl ItemCaches {
     }
 
     /// Notes an answered request of a session.
-    pub fn note_answer(&self, cache: &SharedCache) {
+    pub fn record_answer(&self, cache: &SharedCache) {
         cache.used.store(self.work.note(), Ordering::Relaxed);
     }
 
@@ -110,7 +110,7 @@ mod tests {
         let output = ItemId::new();
         for at in [0, 1, 2, 3, 0] {
             added[at].lock().answer(output, Vec::new());
-            caches.note_answer(&added[at]);
+            caches.record_answer(&added[at]);
         }
         assert_eq!(caches.work.events(), Some(5));
         caches.rest_unused();

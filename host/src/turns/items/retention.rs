@@ -67,7 +67,7 @@ pub fn enforce_before(
     turns::delete_calls_upto(tx, session, upto)?;
     items::delete_summaries_upto(tx, session, upto)?;
     items::delete_upto(tx, session, upto)?;
-    sessions::note_dropped(tx, session, upto, freed)?;
+    sessions::record_dropped(tx, session, upto, freed)?;
     Entry::new(LedgerEvent::ItemsDropped).session(session).with("items", dropped).with("upto", upto).append(tx)?;
     Ok(dropped)
 }

@@ -165,7 +165,7 @@ pub fn role_given(tx: &ReadTx<'_>, agent: AgentId, person: PersonId) -> Result<O
 }
 
 /// Records the givers of a person's role for an agent.
-pub fn note_role_giver(
+pub fn record_role_giver(
     tx: &mut WriteTx<'_>,
     agent: AgentId,
     person: PersonId,
@@ -278,7 +278,7 @@ pub fn put_egress(tx: &mut WriteTx<'_>, agent: AgentId, granted: &Egress, addres
 }
 
 /// Notes a use of the grant of a host now, if there is one.
-pub fn note_egress_use(tx: &mut WriteTx<'_>, agent: AgentId, host: &str) -> Result<(), Error> {
+pub fn record_egress_use(tx: &mut WriteTx<'_>, agent: AgentId, host: &str) -> Result<(), Error> {
     // A grant of plain http has its scheme before the host.
     let sql = "UPDATE egress_grants SET used_at = ?3 WHERE agent_id = ?1 AND host IN (?2, 'http://' || ?2)";
     let now = tx.wall();

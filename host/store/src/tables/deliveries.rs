@@ -171,7 +171,7 @@ pub fn insert(tx: &mut WriteTx<'_>, new: NewDelivery<'_>) -> Result<Delivery, Er
             return Err(Error::Stored(format!("{turn} of {id} has no row")));
         }
     }
-    unseen::note_inserted(tx, number)?;
+    unseen::record_inserted(tx, number)?;
     Ok(inserted)
 }
 

@@ -221,7 +221,7 @@ pub fn role_given(tx: &ReadTx<'_>, person: PersonId) -> Result<Option<Provenance
 }
 
 /// Records the giver of a person's role on this host.
-pub fn note_role_giver(tx: &mut WriteTx<'_>, person: PersonId, seq: u64, by: Option<&Giver>) -> Result<(), Error> {
+pub fn record_role_giver(tx: &mut WriteTx<'_>, person: PersonId, seq: u64, by: Option<&Giver>) -> Result<(), Error> {
     let sql = "UPDATE people SET role_seq = ?2, role_by = ?3 WHERE id = ?1";
     tx.execute(sql, params![person, seq as i64, as_pairs(by)]).map(drop)
 }
@@ -323,7 +323,7 @@ pub fn insert_token(tx: &mut WriteTx<'_>, new: &NewToken<'_>) -> Result<(), Erro
 }
 
 /// Notes a use of a token at a time.
-pub fn note_token_use(tx: &mut WriteTx<'_>, id: &TokenId, at: i64) -> Result<(), Error> {
+pub fn record_token_use(tx: &mut WriteTx<'_>, id: &TokenId, at: i64) -> Result<(), Error> {
     tx.execute("UPDATE tokens SET used_at = ?2 WHERE id = ?1", params![id, at]).map(drop)
 }
 
@@ -339,7 +339,7 @@ pub fn token_given(tx: &ReadTx<'_>, token: &TokenId) -> Result<Option<Provenance
 }
 
 /// Records the giver of a token.
-pub fn note_token_giver(tx: &mut WriteTx<'_>, token: &TokenId, seq: u64, by: Option<&Giver>) -> Result<(), Error> {
+pub fn record_token_giver(tx: &mut WriteTx<'_>, token: &TokenId, seq: u64, by: Option<&Giver>) -> Result<(), Error> {
     let sql = "UPDATE tokens SET issued_seq = ?2, issued_by = ?3 WHERE id = ?1";
     tx.execute(sql, params![token, seq as i64, as_pairs(by)]).map(drop)
 }

@@ -229,7 +229,7 @@ pub fn move_to(tx: &mut WriteTx<'_>, id: RequestId, turn: TurnId, call: CallId, 
 }
 
 /// Adds a place in which people were told of a request.
-pub fn note_told(tx: &mut WriteTx<'_>, row: &Row, place: &str) -> Result<(), Error> {
+pub fn record_notified(tx: &mut WriteTx<'_>, row: &Row, place: &str) -> Result<(), Error> {
     let mut places: Vec<&str> = row.told.split_ascii_whitespace().collect();
     if places.contains(&place) {
         return Ok(());

@@ -316,7 +316,7 @@ pub fn extent(tx: &ReadTx<'_>, id: SessionId) -> Result<Extent, Error> {
 }
 
 /// Records that the items of a session up to this number were dropped, and the bytes that they had.
-pub fn note_dropped(tx: &mut WriteTx<'_>, id: SessionId, upto: i64, freed: i64) -> Result<(), Error> {
+pub fn record_dropped(tx: &mut WriteTx<'_>, id: SessionId, upto: i64, freed: i64) -> Result<(), Error> {
     let sql = "UPDATE sessions SET pruned_seq = ?2, item_bytes = item_bytes - ?3 WHERE id = ?1";
     tx.execute(sql, params![id, upto, freed]).map(drop)
 }

@@ -269,7 +269,7 @@ pub fn set_brought(tx: &mut WriteTx<'_>, agent: AgentId, name: &str, brought: &B
 }
 
 /// Notes that an agent reads one of its skills now.
-pub fn note_use(tx: &mut WriteTx<'_>, agent: AgentId, name: &str) -> Result<(), Error> {
+pub fn record_use(tx: &mut WriteTx<'_>, agent: AgentId, name: &str) -> Result<(), Error> {
     let (sql, now) = ("UPDATE agent_skills SET used_at = ?3 WHERE agent_id = ?1 AND name = ?2", tx.wall());
     tx.execute(sql, params![agent, name, now]).map(drop)
 }

@@ -2,11 +2,11 @@
 //!
 //! Never asks a model before the request is counted. See [`crate::calls::model_socket::request_budget`] and [`crate::turns::context`].
 
-use super::judged::{Asks, note_no_room};
+use super::judged::{Asks, record_no_room};
 use super::prepared::{Covers, Prepared, Ready};
 use super::{Answer, earlier_answer, open_turn, pushes, refuse};
 use crate::calls::executor::facts;
-use crate::calls::model_socket::report::note_unsealed;
+use crate::calls::model_socket::report::record_unsealed;
 use crate::calls::model_socket::request_budget::{self, Failed};
 use crate::calls::model_socket::request_sizes::{Size, can_shrink};
 use crate::calls::model_socket::{Server, endpoints};
@@ -76,7 +76,7 @@ impl Server {
         self.read_images(&mut prepared).await;
         let asked = self.ask_model(&mut prepared, working).await;
         if let Ok(Some(answered)) = &asked {
-            self.note_count(turn, &prepared, answered).await?;
+            self.record_count(turn, &prepared, answered).await?;
         }
         match (asked, prepared.covers.take()) {
             (Ok(Some(answered)), None) => {
@@ -92,7 +92,7 @@ impl Server {
                     failed.words = late_words(&failed.model, self.shared.turns.config().seconds_max);
                 }
                 let again = match failed.too_long.take() {
-                    Some(too_long) => self.note_too_long(turn, &prepared, too_long).await?,
+                    Some(too_long) => self.record_too_long(turn, &prepared, too_long).await?,
                     None => None,
                 };
                 let answer = self.record_failure(turn, &prepared.agent, prepared.booked, failed).await;
@@ -151,7 +151,7 @@ impl Server {
                 return Ok(Ready::Answered(answered, named));
             }
             let (booked, allowance) = request_budget::book(tx, &policy.budget, session, turn, &agent, &prompt, &chain)?;
-            note_asked(tx, session, turn, &agent, purpose, count)?;
+            record_asked(tx, session, turn, &agent, purpose, count)?;
             let bounds = Bounds { until: time_of_model(&shared.turns, session, turn), allowance };
             // Before the commit announces the entry, because a client that follows the message then looks for its text.
             let working = shared.turns.partial_outputs.begin(session, turn);
@@ -246,7 +246,7 @@ impl Server {
                 let judged = wanted.into_iter().enumerate();
                 let judged = judged.map(|(n, wanted)| calls::judge(&agent, &facts, wanted, n < room));
                 let mut judged: Vec<calls::Judged> = judged.collect();
-                note_no_room(&mut judged, &limits, open.tool_calls);
+                record_no_room(&mut judged, &limits, open.tool_calls);
                 pushes::refuse(&mut judged, refused);
                 let calls: Vec<_> = judged.iter().map(|judged| judged.call.clone()).collect();
                 let body = output_body(text, calls, left_out, &output);
@@ -260,7 +260,7 @@ impl Server {
                 let new = new.answers(request.filter(|_| is_answer)).reasoning(&output.reasoning, &key)?;
                 let item = new.turn(turn).scripted(scripted).record(tx, session, &shared.record().sealer)?;
                 turn::count_tool_calls(tx, turn, judged.len())?;
-                note_sealed(tx, session, turn, &item.tuple, endpoint, usage)?;
+                record_sealed(tx, session, turn, &item.tuple, endpoint, usage)?;
                 let target = ResultTarget { session, turn, key: &key, sealer: &shared.record().sealer };
                 let mut answered = Vec::with_capacity(judged.len());
                 let (shared, agent, facts) = (&*shared, &agent, &facts);
@@ -281,7 +281,7 @@ impl Server {
     fn remember(&self, answer: &Answer, named: Vec<Arc<context::Item>>) {
         if let Ok(Response::Output { item, .. }) = answer {
             self.cache.lock().answer(item.item, named);
-            self.shared.caches.note_answer(&self.cache);
+            self.shared.caches.record_answer(&self.cache);
         }
     }
 
@@ -345,7 +345,7 @@ fn output_body(text: String, calls: Vec<calls::Call>, left_out: Vec<Vec<String>>
 }
 
 /// Records that an output was sealed.
-fn note_sealed(
+fn record_sealed(
     tx: &mut WriteTx<'_>,
     session: SessionId,
     turn: TurnId,
@@ -405,7 +405,7 @@ impl Asked<'_> {
             context::summary::check(tx, open, own, &checked)?;
         }
         for warning in warnings {
-            note_unsealed(tx, session, agent.mode, &warning)?;
+            record_unsealed(tx, session, agent.mode, &warning)?;
         }
         Ok(checked)
     }
@@ -457,7 +457,7 @@ fn requests_left(open: &Turn, limits: &turn::Config) -> Result<(), Unanswered<Er
 }
 
 /// Records a request to a model with the number of its items.
-fn note_asked(
+fn record_asked(
     tx: &mut WriteTx<'_>,
     session: SessionId,
     turn: TurnId,

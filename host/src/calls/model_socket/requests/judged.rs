@@ -22,7 +22,7 @@ use ironclaw_state::keys::ContentKey;
 use ironclaw_store::error::Error;
 
 /// Adds the bound to the calls for which the turn has no room.
-pub(super) fn note_no_room(judged: &mut [calls::Judged], limits: &turn::Config, used: u32) {
+pub(super) fn record_no_room(judged: &mut [calls::Judged], limits: &turn::Config, used: u32) {
     for judged in judged {
         if judged.judgement.refusal_code() == Some(DenialCode::CallNoRoom) {
             let remedy = "answer with what you have; the next message of the person begins a new count";
@@ -59,7 +59,7 @@ impl Asks<'_> {
         if let Some(code) = judged.judgement.refusal_code() {
             let record = self.shared.record();
             let keys = Keys { wrapping: &record.wrapping, sealer: &record.sealer };
-            denied::tell(tx, self.turn, self.facts.position.as_ref(), self.agent, &judged.call, code, keys)?;
+            denied::notify(tx, self.turn, self.facts.position.as_ref(), self.agent, &judged.call, code, keys)?;
         }
         calls::record(tx, self.turn.session, self.turn.id, output, position, judged)?;
         if let Some(allowance) = allowance {

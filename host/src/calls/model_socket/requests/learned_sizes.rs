@@ -24,7 +24,12 @@ use std::sync::Arc;
 
 impl Server {
     /// Notes what an answer shows about the size of a context, by its words, its end, or the count of its provider.
-    pub(super) async fn note_count(&self, turn: TurnId, prepared: &Prepared, answered: &Answered) -> Result<(), Error> {
+    pub(super) async fn record_count(
+        &self,
+        turn: TurnId,
+        prepared: &Prepared,
+        answered: &Answered,
+    ) -> Result<(), Error> {
         let Some(spec) = spec(&prepared.chain, &answered.endpoint) else { return Ok(()) };
         let sign = answered.context.map(|sign| match sign {
             ContextSign::Stated(tokens) => Sign { tokens, source: SizeSource::Stated },
@@ -51,7 +56,7 @@ impl Server {
 
     /// Notes that an endpoint refused a prompt because of its size. Returns the answer for a sandbox that may ask once more, with fewer
     /// items.
-    pub(super) async fn note_too_long(
+    pub(super) async fn record_too_long(
         &self,
         turn: TurnId,
         prepared: &Prepared,

@@ -62,7 +62,7 @@ impl Server {
                     let (session, code) = (self.session, refusal.code);
                     let note = move |tx: &mut WriteTx<'_>| {
                         let by = Asker::Turn(session, turn);
-                        Ok::<_, Error>(skills::note_refused(tx, &skill.skill, &skill.version, code, by)?)
+                        Ok::<_, Error>(skills::record_refused(tx, &skill.skill, &skill.version, code, by)?)
                     };
                     self.state().write(note).await?;
                     refusals.insert(position, refusal);

@@ -112,7 +112,7 @@ impl Server {
                     return self.was_asked_again(call).await;
                 }
             }
-            Step::Tell(row) => self.tell_pending(turn, *row).await?,
+            Step::Tell(row) => self.notify_pending(turn, *row).await?,
             Step::Refuse(code) => self.refuse_asked(turn, call, code).await?,
             Step::Leave | Step::Wait(_) => {}
         }
@@ -183,7 +183,7 @@ impl Server {
         }
         let told = self.state().write(move |tx| {
             if let Some(row) = requests::find_by_call(tx, call)? {
-                requests::note_told(tx, &row, IN_CHAT)?;
+                requests::record_notified(tx, &row, IN_CHAT)?;
             }
             Ok::<_, Error>(())
         });
@@ -201,7 +201,7 @@ impl Server {
     }
 
     /// Gives a call the result that it waits for people. The model goes on without it.
-    async fn tell_pending(&self, turn: TurnId, row: Row) -> Result<(), Unanswered<Error>> {
+    async fn notify_pending(&self, turn: TurnId, row: Row) -> Result<(), Unanswered<Error>> {
         let text = pending_text(&row);
         let (shared, session, key) = (Arc::clone(&self.shared), self.session, Arc::clone(&self.key));
         let tell = self.state().write(move |tx| {

@@ -36,7 +36,7 @@ impl Apply for Skill {
             let own = approved.part(part.change(), approved.facts()["parts"][at].clone());
             kind_of(part.change()).apply(tx, &own, prepared)?;
         }
-        note_schedules(tx, approved, &agent, new_schedules, &mut brought)?;
+        record_schedules(tx, approved, &agent, new_schedules, &mut brought)?;
         for id in &self.ends {
             if let Some(row) = schedules::find(tx, *id)?.filter(|row| row.state != State::Removed) {
                 schedules::remove(tx, &row, By::Host)?;
@@ -58,7 +58,7 @@ impl Apply for Skill {
 }
 
 /// Notes the rows of the schedules that the parts added, in their order.
-fn note_schedules(
+fn record_schedules(
     tx: &ReadTx<'_>,
     approved: &Approved,
     agent: &Agent,

@@ -91,7 +91,7 @@ impl Logins {
             }
             None => Err(Failed::Expired),
         };
-        let next_at = self.note_renewal(server, outcome.as_ref().err());
+        let next_at = self.record_renewal(server, outcome.as_ref().err());
         let (record, named) = (Arc::clone(&self.record), server.to_owned());
         let settle = move |tx: &mut ironclaw_state::WriteTx<'_>| {
             let Some(login) = login::find(tx, &named)?.filter(|login| login.made_at == made_at) else { return Ok(()) };
@@ -115,7 +115,7 @@ impl Logins {
     }
 
     /// Notes the end of a renewal, and returns the time of the next one after a failure that may pass.
-    pub(super) fn note_renewal(&self, server: &str, failed: Option<&Failed>) -> i64 {
+    pub(super) fn record_renewal(&self, server: &str, failed: Option<&Failed>) -> i64 {
         let mut unanswered = self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
         let after = |failures: u32| {
             let pause_ms = i64::try_from(RETRY.pause(failures).as_millis()).unwrap_or(i64::MAX);

@@ -11,7 +11,7 @@ use rusqlite::params;
 pub const UNSEEN_BLOCK: i64 = 256;
 
 /// Adds the unseen deliveries of a block to the index, if this delivery is the last of its block.
-pub(super) fn note_inserted(tx: &mut WriteTx<'_>, number: i64) -> Result<(), Error> {
+pub(super) fn record_inserted(tx: &mut WriteTx<'_>, number: i64) -> Result<(), Error> {
     if number % UNSEEN_BLOCK == 0 {
         let sql = "UPDATE deliveries SET unseen = 1 WHERE rowid > ?1 AND rowid <= ?2 AND over_network = 0 AND seen_at IS NULL";
         tx.execute(sql, [number - UNSEEN_BLOCK, number])?;

@@ -99,7 +99,7 @@ pub fn read(named: &Named, taken: &[String]) -> Result<Plan, String> {
         (Some((url, false)), None) => plan.read_url(url, fields)?,
         (None, Some(words)) => plan.read_command(words, fields)?,
     }
-    plan.note_left_out(fields);
+    plan.add_left_out(fields);
     Ok(plan)
 }
 
@@ -248,7 +248,7 @@ impl Plan {
         self.secrets.push(Needed { secret: secret_name(&self.server, of), at, value });
     }
 
-    fn note_left_out(&mut self, fields: &Map<String, Value>) {
+    fn add_left_out(&mut self, fields: &Map<String, Value>) {
         if APPROVALS.iter().any(|field| fields.contains_key(*field)) {
             self.remarks.push("approvals of the file are not taken over: each tool is confirmed here".to_owned());
         }

@@ -13,7 +13,7 @@ use ironclaw_store::tables::requests::{self, Row};
 const AT_ONCE_MAX: usize = 64;
 
 /// Tells everyone who can remove a reason of a request.
-pub(super) fn tell(tx: &mut WriteTx<'_>, policy: &Policy, row: &Row, about: About) -> Result<(), Error> {
+pub(super) fn notify(tx: &mut WriteTx<'_>, policy: &Policy, row: &Row, about: About) -> Result<(), Error> {
     let now = tx.wall();
     for person in registry::people(tx)? {
         if decide::may_decide(policy, &person, row)? {
@@ -28,7 +28,7 @@ pub fn expires_soon(tx: &mut WriteTx<'_>, policy: &Policy) -> Result<(), Error> 
     let due = requests::to_remind(tx, tx.wall(), AT_ONCE_MAX)?;
     for row in due {
         requests::mark_reminded(tx, row.id)?;
-        tell(tx, policy, &row, About::RequestExpires)?;
+        notify(tx, policy, &row, About::RequestExpires)?;
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ const OWN_WAIT_MS: i64 = 60_000;
 /// Tells people about a new change that waits.
 pub(super) fn waits(tx: &mut WriteTx<'_>, policy: &Policy, id: ChangeId) -> Result<(), Error> {
     match store::find(tx, id)? {
-        Some(row) => tell(tx, policy, &row, About::ChangeWaits),
+        Some(row) => notify(tx, policy, &row, About::ChangeWaits),
         None => Ok(()),
     }
 }
@@ -38,7 +38,7 @@ pub fn expires_soon(tx: &mut WriteTx<'_>, policy: &Policy) -> Result<(), Error> 
     let due = changes::to_remind(tx, now, AT_ONCE_MAX)?;
     for row in &due {
         changes::mark_reminded(tx, row.id)?;
-        tell(tx, policy, row, About::ChangeExpires)?;
+        notify(tx, policy, row, About::ChangeExpires)?;
     }
     if due.is_empty() {
         // The changes that remain were written by another version, and cannot be read.
@@ -48,7 +48,7 @@ pub fn expires_soon(tx: &mut WriteTx<'_>, policy: &Policy) -> Result<(), Error> 
 }
 
 /// Tells everyone who can decide on a change, except for a person who asked for it.
-fn tell(tx: &mut WriteTx<'_>, policy: &Policy, row: &Row, about: About) -> Result<(), Error> {
+fn notify(tx: &mut WriteTx<'_>, policy: &Policy, row: &Row, about: About) -> Result<(), Error> {
     let now = tx.wall();
     let rule = store::rule(row, policy);
     for person in registry::people(tx)? {
