@@ -4,7 +4,7 @@
 
 use super::allowances::Allowance;
 use super::calls::{AgentGroup, Destination, EgressGrant};
-use super::judgement::Class;
+use super::judgement::{Class, Principal};
 use super::schedules::ScheduleView;
 use super::skills::InstalledSkill;
 use super::usage::AgentBudget;
@@ -120,7 +120,7 @@ pub struct AgentAbilities {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct AgentScope {
     /// `person`, `guest`, `agent`, `schedule` or `unsigned`. An agent or a schedule may also ask for what its group or its list has.
-    pub principal: String,
+    pub principal: Principal,
     /// The classes that it may ask for.
     pub may: Vec<Class>,
     /// The classes of a request that asks for none.

@@ -3,6 +3,7 @@
 //! Plain data. An allowance names the digest of the page that its person was shown.
 
 use super::denial::DenialCode;
+use super::judgement::Principal;
 use ironclaw_contract::canonical::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -98,7 +99,7 @@ pub struct Allowance {
     /// The name of the agent.
     pub agent: String,
     /// The kind of principal: `person`.
-    pub principal: String,
+    pub principal: Principal,
     /// The tool.
     pub tool: String,
     /// SHA-256 of the manifest of the tool, 64 hex characters.

@@ -5,6 +5,20 @@
 use ironclaw_contract::words;
 
 words! {
+    /// The kind of the principal of a turn.
+    pub enum Principal {
+        /// A person.
+        Person = "person",
+        /// A sender of a public channel who is no registered person.
+        Guest = "guest",
+        /// Another agent.
+        Agent = "agent",
+        /// A schedule, on behalf of its creator.
+        Schedule = "schedule",
+        /// A text without a seal.
+        Unsigned = "unsigned",
+    }
+
     /// The kind of effect of a call; the words of a turn's scope.
     #[derive(PartialOrd, Ord)]
     pub enum Class {

@@ -3,6 +3,7 @@
 use super::agents::{AgentMount, AgentPackages};
 use super::judgement::Class;
 use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::seam::seal::Label;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -158,7 +159,7 @@ pub struct McpServerTool {
     /// The rule of each argument: `floor content free`, with ` outward` if a third party receives the value.
     pub rules: BTreeMap<String, String>,
     /// Labels of its results.
-    pub labels: Vec<String>,
+    pub labels: Vec<Label>,
     /// The parts of its manifest that are less strict than the strictest one.
     pub loosened: Vec<String>,
     /// True if every call needs a person.

@@ -61,6 +61,7 @@ mod schemas {
         ModelKind,
         NoCopy,
         OccurrenceState,
+        Principal,
         QuestionStatus,
         Receipt,
         RequestStatus,

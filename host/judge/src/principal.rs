@@ -2,24 +2,12 @@
 //!
 //! Never finds out who a principal is: the host knows it from the sealed message.
 
+pub use ironclaw_operator::Principal;
+
 use crate::class::{Class, Classes};
 use crate::provenance::spans::Telling;
 use crate::scope::Source;
 use crate::scope::recorded::Recorded;
-
-ironclaw_contract::words! {
-    /// The kind of the principal of a turn.
-    pub enum Principal {
-        Person = "person",
-        /// A sender of a public channel who is no registered person.
-        Guest = "guest",
-        Agent = "agent",
-        /// A schedule, on behalf of its creator.
-        Schedule = "schedule",
-        /// A text without a seal.
-        Unsigned = "unsigned",
-    }
-}
 
 /// The classes that one kind of principal may ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -61,9 +61,5 @@ fn abilities(tx: &ReadTx<'_>, agent: &registry::Agent, to: &Person) -> Result<Ag
 /// Returns the classes that a kind of principal may ask an agent for.
 fn scope(principal: Principal) -> AgentScope {
     let allowed = ReceiverPolicy::default().allowed(principal);
-    AgentScope {
-        principal: principal.name().to_owned(),
-        may: allowed.may.iter().collect(),
-        unasked: allowed.unasked.iter().collect(),
-    }
+    AgentScope { principal, may: allowed.may.iter().collect(), unasked: allowed.unasked.iter().collect() }
 }

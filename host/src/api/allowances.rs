@@ -152,7 +152,7 @@ pub(super) fn view(tx: &ReadTx<'_>, row: &Row) -> Result<Allowance, ironclaw_sta
         status: allowance::status_now(tx, row, terms.as_ref())?,
         person: registry::person_name(tx, row.person)?,
         agent,
-        principal: ironclaw_judge::Principal::Person.name().to_owned(),
+        principal: ironclaw_judge::Principal::Person,
         tool: row.tool.clone(),
         manifest: row.manifest,
         fields: Value::Object(row.fields.clone()),

@@ -175,11 +175,7 @@ fn tool(name: &str, seen: Option<&Listing>, confirmed: Option<&Listing>, known: 
         description: seen.or(confirmed).map(|listing| listing.description(name)).unwrap_or_default().to_owned(),
         class: manifest.map(|manifest| manifest.class),
         rules: manifest.iter().flat_map(|manifest| &manifest.arguments).map(rule).collect(),
-        labels: Labels::from_provenance(Provenance::Tool)
-            .list()
-            .into_iter()
-            .map(|label| label.name().to_owned())
-            .collect(),
+        labels: Labels::from_provenance(Provenance::Tool).list(),
         loosened: manifest.map(server::loosenings).unwrap_or_default(),
         always_asks: manifest.is_some_and(|manifest| manifest.always_ask),
         listed: seen.map_or(McpListed::Gone, |seen| seen.beside(confirmed, name)),

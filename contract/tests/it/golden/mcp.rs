@@ -2,6 +2,7 @@
 
 use super::{Shape, shape, shape_by_bytes};
 use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::seam::seal::Label;
 use ironclaw_operator::{
     AgentMount, AgentPackages, Class, McpCommand, McpHolder, McpListed, McpLoginAnswer, McpLoginBegun, McpLoginState,
     McpLook, McpResolvedCommand, McpServer, McpServerHeader, McpServerHost, McpServerLogin, McpServerState,
@@ -18,7 +19,7 @@ fn tool() -> McpServerTool {
         description: "Reads a file.".to_owned(),
         class: Some(Class::Read),
         rules: BTreeMap::from([("path".to_owned(), "free".to_owned())]),
-        labels: vec!["external".to_owned()],
+        labels: vec![Label::External],
         loosened: vec!["class read".to_owned(), "path free".to_owned()],
         always_asks: false,
         listed: McpListed::Same,

@@ -15,9 +15,9 @@ use ironclaw_operator::{
     Agent, AgentAbilities, AgentBudget, AgentMcp, AgentMember, AgentMode, AgentMount, AgentPackages, AgentScope,
     AgentWiring, Attempt, Bound, Cancelled, ChainLink, Check, Class, Control, DamagedSkill, Failure, History,
     HistoryLine, HostStatus, JailReport, LedgerLine, MessageFile, MessageImage, MessageView, ModelFailure, NewAgent,
-    NewMessage, NewNote, Note, Notes, Panicked, Preflight, Proof, ReadReplies, ReaderStatus, Receipt, Recorded,
-    Resumed, Run, Session, SessionPhase, SessionStatus, SlotCounts, SmallContext, Speaker, Stage, StageOutcome, Status,
-    Stopped, UnreadReplies, UnreadReply, Why,
+    NewMessage, NewNote, Note, Notes, Panicked, Preflight, Principal, Proof, ReadReplies, ReaderStatus, Receipt,
+    Recorded, Resumed, Run, Session, SessionPhase, SessionStatus, SlotCounts, SmallContext, Speaker, Stage,
+    StageOutcome, Status, Stopped, UnreadReplies, UnreadReply, Why,
 };
 use std::collections::BTreeMap;
 
@@ -300,7 +300,7 @@ fn agents() -> Vec<Shape> {
         abilities: None,
     };
     let scope =
-        AgentScope { principal: "schedule".to_owned(), may: vec![Class::Read, Class::Ask], unasked: vec![Class::Read] };
+        AgentScope { principal: Principal::Schedule, may: vec![Class::Read, Class::Ask], unasked: vec![Class::Read] };
     let abilities = AgentAbilities {
         mode: GuardMode::Enforce,
         automatic_tools: vec!["send_message".to_owned()],

@@ -4,6 +4,7 @@ use super::seam::id;
 use super::{Shape, shape};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, ChangeId, MessageId, QuestionId, RequestId, SessionId, TurnId};
+use ironclaw_operator::Principal;
 use ironclaw_operator::{
     Allowance, AllowanceDraft, AllowanceOffer, AllowancePage, AllowanceStatus, Bound, CallRequest, CallRequests,
     CallState, Class, Decider, DenialCode, EntryId, EntryType, Inbox, InboxEntry, MessageCall, NewAllowance, NewAnswer,
@@ -57,7 +58,7 @@ fn allowance() -> Allowance {
         status: AllowanceStatus::Active,
         person: "ana".to_owned(),
         agent: "clerk".to_owned(),
-        principal: "person".to_owned(),
+        principal: Principal::Person,
         tool: "http_fetch".to_owned(),
         manifest: Digest::of(b"manifest"),
         fields: json!({ "method": "POST", "url": "https://api.example/notes" }),

@@ -10,8 +10,8 @@ use crate::failure::Error;
 use crate::output::{Output, joined};
 use ironclaw_operator::{
     Agent, AgentAbilities, AgentBudget, AgentGroup, AgentMcp, AgentMember, AgentMount, AgentPackages, AgentScope,
-    Allowance, AllowanceStatus, Commands, Destination, DestinationState, EgressGrant, InstalledSkill, ScheduleView,
-    SkillTrust,
+    Allowance, AllowanceStatus, Commands, Destination, DestinationState, EgressGrant, InstalledSkill, Principal,
+    ScheduleView, SkillTrust,
 };
 
 /// The rows of the page: the name of a group in its first row, and a text.
@@ -158,11 +158,11 @@ fn budget(AgentBudget { tokens_per_day, cost_per_day_micros }: &AgentBudget) -> 
 fn scope(AgentScope { principal, may, unasked }: &AgentScope) -> Option<String> {
     let by_word = joined(may.iter().filter(|class| !unasked.contains(class)), " ");
     let more = if by_word.is_empty() { String::new() } else { format!("; by their words {by_word}") };
-    match principal.as_str() {
-        "unsigned" => None,
-        "agent" => Some("an agent: nothing but the tools of its group".to_owned()),
-        "schedule" => Some(format!("a schedule: {}; and its list", joined(unasked, " "))),
-        _ if may.is_empty() => Some(format!("a {principal}: nothing")),
-        _ => Some(format!("a {principal}: {}{more}", joined(unasked, " "))),
+    match principal {
+        Principal::Unsigned => None,
+        Principal::Agent => Some("an agent: nothing but the tools of its group".to_owned()),
+        Principal::Schedule => Some(format!("a schedule: {}; and its list", joined(unasked, " "))),
+        Principal::Person | Principal::Guest if may.is_empty() => Some(format!("a {principal}: nothing")),
+        Principal::Person | Principal::Guest => Some(format!("a {principal}: {}{more}", joined(unasked, " "))),
     }
 }

@@ -42,6 +42,10 @@ pub fn print(out: Output, server: &McpServer) -> Result<(), Error> {
     }
 }
 
+fn labels(tool: &McpServerTool) -> String {
+    tool.labels.iter().map(|label| label.name()).collect::<Vec<_>>().join(" ")
+}
+
 /// Prints the class, the rules and the labels of one tool.
 pub fn print_one(out: Output, tool: &McpServerTool) -> Result<(), Error> {
     out.line(format!("class {}; a person is asked: {}", tool.class.map_or("", Class::name), asks(tool)))?;
@@ -50,7 +54,7 @@ pub fn print_one(out: Output, tool: &McpServerTool) -> Result<(), Error> {
         out.line(format!("less strict than the strictest rules: {}", loosened.join(", ")))?;
     }
     if !tool.labels.is_empty() {
-        out.line(format!("labels of its results: {}", tool.labels.join(" ")))?;
+        out.line(format!("labels of its results: {}", labels(tool)))?;
     }
     out.table(["ARGUMENT", "RULE"], tool.rules.iter().map(|(argument, rule)| [name(argument), rule.clone()]))
 }
@@ -61,7 +65,7 @@ fn row(tool: &McpServerTool, is_compared: bool) -> [String; 7] {
     let is_unknown = tool.unfit.is_some() && tool.listed == McpListed::New;
     let listed = if is_compared && !is_unknown { tool.listed.to_string() } else { String::new() };
     let class = if tool.unfit.is_some() { "unfit" } else { tool.class.map_or("", Class::name) }.to_owned();
-    [name(&tool.name), class, rules(&tool.rules), tool.labels.join(" "), asks(tool), loosened, listed]
+    [name(&tool.name), class, rules(&tool.rules), labels(tool), asks(tool), loosened, listed]
 }
 
 /// Returns each argument with its rule.
