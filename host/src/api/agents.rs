@@ -42,7 +42,7 @@ pub async fn list(Caller { api, person, .. }: Caller) -> Reply<Vec<Agent>> {
 
 /// `POST /v1/agents`
 pub async fn create(Caller { api, person, .. }: Caller, Body(new): Body<NewAgent>) -> Reply<Agent> {
-    let direct = direct(&api.changes, ChangeKind::CreateAgent, &person)?;
+    let direct = check_direct(&api.changes, ChangeKind::CreateAgent, &person)?;
     let draft = AgentDraft {
         name: new.name,
         model: new.model,
@@ -140,8 +140,8 @@ pub async fn find_by_filter(api: &Api, person: &Person, agent: Option<String>) -
 }
 
 /// Checks that the policy lets this person apply a change of this kind directly.
-pub fn direct(changes: &Changes, kind: ChangeKind, person: &Person) -> Result<Direct, Refusal> {
-    decide::direct(changes.settings().policy.rule(kind), kind, person)
+pub fn check_direct(changes: &Changes, kind: ChangeKind, person: &Person) -> Result<Direct, Refusal> {
+    decide::check_direct(changes.settings().policy.rule(kind), kind, person)
 }
 
 /// Returns the view of an agent for this person. Only a person who decides on the agent sees its jail, members and wirings.

@@ -63,7 +63,7 @@ pub async fn remove(Caller { api, person, .. }: Caller, Path(channel): Path<Stri
     let removed = api.state().decide(move |tx| {
         let found = channels::known(tx, Some(&person), &channel)?;
         if found.agent.is_some() {
-            agents::direct(&changes, ChangeKind::Wiring, &person)?;
+            agents::check_direct(&changes, ChangeKind::Wiring, &person)?;
         }
         let view = view(tx, &found, hooks)?;
         channels::remove(tx, &found.name, person.id)?;
@@ -115,7 +115,7 @@ pub async fn connect(
     Body(new): Body<NewWiring>,
 ) -> Reply<operator::Channel> {
     let wanted = wanted(&channel, &new)?;
-    let direct = agents::direct(&api.changes, ChangeKind::Wiring, &person)?;
+    let direct = agents::check_direct(&api.changes, ChangeKind::Wiring, &person)?;
     let (agent, hooks) = (agents::find(&api, &person, new.agent).await?, api.about.hooks);
     let connected = api.state().decide(move |tx| {
         let found = channels::known(tx, Some(&person), &channel)?;
@@ -133,7 +133,7 @@ pub async fn disconnect(
     Caller { api, person, .. }: Caller,
     Path((channel, agent)): Path<(String, String)>,
 ) -> Reply<operator::Channel> {
-    let direct = agents::direct(&api.changes, ChangeKind::Wiring, &person)?;
+    let direct = agents::check_direct(&api.changes, ChangeKind::Wiring, &person)?;
     let (agent, hooks) = (agents::find(&api, &person, agent).await?, api.about.hooks);
     let disconnected = api.state().decide(move |tx| {
         let found = channels::known(tx, Some(&person), &channel)?;

@@ -224,7 +224,7 @@ fn check_may_set(
     default: bool,
 ) -> Result<(), Denied> {
     let kind = ChangeKind::Settings;
-    let direct = decide::direct(policy.rule(kind), kind, by).map(drop);
+    let direct = decide::check_direct(policy.rule(kind), kind, by).map(drop);
     let is_replaced = replace && models::find(tx, name)?.is_some() && models::is_in_use(tx, name)?;
     let hint = match (is_replaced, default) {
         (true, _) => "add it under another name, and propose it to each agent: `ironctl agent set AGENT --model NAME`",

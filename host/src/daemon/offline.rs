@@ -51,7 +51,7 @@ pub fn init(path: &Path) -> Result<Made, Error> {
     };
     // A running host has settled this itself.
     if held.is_some() && home.has_record() {
-        key_rotation::settle(&home, &config.keys)?;
+        key_rotation::resume_or_undo(&home, &config.keys)?;
     }
     let master = MasterKey::load(&home, &config.keys)?;
     State::create(&home.state_db())?;
@@ -129,7 +129,7 @@ pub fn rotate(path: &Path) -> Result<Rotated, Error> {
     let _lock = home.hold()?;
     let (config, _) = config::load(&home)?;
     let sink = Sink::choose(&config.ledger, &home).unwrap_or(Sink::None("the settings were refused"));
-    key_rotation::settle(&home, &config.keys)?;
+    key_rotation::resume_or_undo(&home, &config.keys)?;
     let master = MasterKey::load(&home, &config.keys)?;
     block_on(async {
         let state = open_state(State::open, &home, &config, &master)?;
@@ -151,7 +151,7 @@ pub fn back_up(path: &Path, out: impl Write) -> Result<Backup, Error> {
     let home = Home::open(path)?;
     let _lock = home.hold()?;
     let (config, _) = config::load(&home)?;
-    key_rotation::settle(&home, &config.keys)?;
+    key_rotation::resume_or_undo(&home, &config.keys)?;
     let master = MasterKey::load(&home, &config.keys)?;
     let maker = Arc::new(backup_maker(&home, &config, &master));
     let prepared = block_on(async {

@@ -84,7 +84,7 @@ pub(super) async fn open(path: &Path) -> Result<Opened, Error> {
     let log = Arc::new(observe::start(&config.log, &home)?);
     latch::keep_reserve(&home);
     backup::discard_left(&home)?;
-    key_rotation::settle(&home, &config.keys)?;
+    key_rotation::resume_or_undo(&home, &config.keys)?;
     let master = MasterKey::load(&home, &config.keys)?;
     let state = open_state(State::open, &home, &config, &master)?;
     settle_owner_token(&state, &home).await?;
@@ -172,7 +172,7 @@ impl Parts {
     /// Finishes the work that a crash interrupted, and wakes every session with work, unless the emergency stop is on.
     pub async fn resume(&self) -> Result<(), Error> {
         recovery::recover(&self.record, &self.jails.home).await?;
-        self.executor.settle_interrupted().await?;
+        self.executor.lose_interrupted().await?;
         if !self.stops.restore().await? {
             self.sessions.wake_all().await?;
         }

@@ -92,7 +92,7 @@ pub fn may_withdraw(by: &Person, row: &Row) -> bool {
 ///
 /// # Errors
 /// Refuses if the rule requires more than that.
-pub fn direct(rule: &Rule, kind: ChangeKind, person: &Person) -> Result<Direct, Refusal> {
+pub fn check_direct(rule: &Rule, kind: ChangeKind, person: &Person) -> Result<Direct, Refusal> {
     let role = person.role;
     if rule.is_one_alone() && rule.admits(role) {
         return Ok(Direct::new(person.id));
@@ -185,7 +185,7 @@ fn why_stale(tx: &ReadTx<'_>, host_policy: &HostPolicy, row: &Row) -> Result<Opt
     })
 }
 
-fn decided(row: &Row) -> Refusal {
+fn already_decided(row: &Row) -> Refusal {
     let id = row.id;
     match row.status {
         Status::Expired => Refusal::new(DenialCode::ChangeExpired, format!("{id} has expired: {OVERDUE}"))
@@ -234,11 +234,11 @@ fn open(
         return Err(refusal.into());
     }
     if !row.status.is_open() {
-        return Err(decided(&row).into());
+        return Err(already_decided(&row).into());
     }
     if row.status == Status::Pending && row.expires_at <= tx.wall() {
         let row = store::end(tx, &row, Status::Expired, None, OVERDUE)?;
-        return Err(Undecided::Ended(decided(&row), Box::new(row)));
+        return Err(Undecided::Ended(already_decided(&row), Box::new(row)));
     }
     Ok((row, by))
 }
@@ -283,7 +283,7 @@ pub fn approve(
     }
     if let Some(outcome) = why_stale(tx, context.host_policy, &row)? {
         let row = store::end(tx, &row, Status::Withdrawn, None, &outcome)?;
-        return Err(Undecided::Ended(decided(&row), Box::new(row)));
+        return Err(Undecided::Ended(already_decided(&row), Box::new(row)));
     }
     let (_, digest) = show(tx, context.policy, &row)?;
     if digest != *shown {
@@ -400,9 +400,13 @@ pub fn recount(tx: &mut WriteTx<'_>, context: &DecisionContext<'_>) -> Result<()
 /// Uses up the approvals of an approved change, in the transaction that applies it.
 ///
 /// # Errors
-/// Refuses as [`still_approved`] does, and if an approval is already used; nothing is applied then.
-pub fn approved(tx: &mut WriteTx<'_>, context: &DecisionContext<'_>, row: &Row) -> Result<Approved, Denied<Error>> {
-    let StillApproved { row, approvals } = still_approved(tx, context, row)?;
+/// Refuses as [`recheck_approvals`] does, and if an approval is already used; nothing is applied then.
+pub fn use_approvals(
+    tx: &mut WriteTx<'_>,
+    context: &DecisionContext<'_>,
+    row: &Row,
+) -> Result<Approved, Denied<Error>> {
+    let StillApproved { row, approvals } = recheck_approvals(tx, context, row)?;
     for approval in &approvals {
         if !store::use_approval(tx, approval.given.id)? {
             let words = format!("an approval of {} is already used", row.id);
@@ -424,7 +428,7 @@ pub struct StillApproved {
 ///
 /// # Errors
 /// Refuses a change that is no longer approved, and names the difference.
-pub fn still_approved(
+pub fn recheck_approvals(
     tx: &mut WriteTx<'_>,
     context: &DecisionContext<'_>,
     row: &Row,

@@ -66,7 +66,7 @@ pub fn unknown(id: ChangeId) -> Refusal {
 }
 
 /// Returns the next approved change of each agent, and that of the host, oldest first; those that fetch software have an order of their own.
-pub fn approved(tx: &ReadTx<'_>) -> Result<Vec<Row>, ironclaw_state::Error> {
+pub fn next_approved(tx: &ReadTx<'_>) -> Result<Vec<Row>, ironclaw_state::Error> {
     changes::approved(tx, AT_ONCE_MAX)
 }
 
@@ -85,8 +85,8 @@ fn untimed(schedule: &Schedule) -> Change {
     Change::Schedule(Schedule { from: None, ..schedule.clone() })
 }
 
-/// Returns the digest of a request: two requests by the same requester for the same change are one, also if the host gave them different
-/// times of request. The request of another requester is another one, with its own reason and decision.
+/// Returns the digest of a request. It leaves out the time, so the same request made twice is one change. The request of another requester
+/// is another one, with its own reason and decision.
 fn digest_of(
     agent: Option<AgentId>,
     change: &Change,

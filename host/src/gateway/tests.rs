@@ -332,7 +332,7 @@ fn state_error_while_applying_leaves_the_approval_unused() {
     let policy = Arc::clone(&fixture.policy);
     let failed = block_on(fixture.state().write(move |tx| {
         let row = store::known(tx, id).expect("it is there");
-        let approved = decide::approved(tx, &context(&policy, 1, &host_policy()), &row).expect("approved");
+        let approved = decide::use_approvals(tx, &context(&policy, 1, &host_policy()), &row).expect("approved");
         apply::apply(tx, &approved, &Prepared::Nothing).expect("applied");
         Err::<(), _>(Error::State(ironclaw_state::Error::Stored("a full disk".to_owned())))
     }));
@@ -450,14 +450,14 @@ fn immediate_command_bypasses_no_stricter_policy() {
     let both = [Role::Owner, Role::Admin];
     let person = |role| Person { id: PersonId::new(), name: "ada".to_owned(), role, created_at: 0 };
     let code = |rule: Rule, role| {
-        decide::direct(&rule, ChangeKind::Wiring, &person(role)).map(drop).map_err(|refusal| refusal.code)
+        decide::check_direct(&rule, ChangeKind::Wiring, &person(role)).map(drop).map_err(|refusal| refusal.code)
     };
     assert_eq!(code(rule(2, true, &both), Role::Owner), Err(DenialCode::PolicyAsksForMore));
     assert_eq!(code(rule(1, false, &both), Role::Owner), Err(DenialCode::PolicyAsksForMore));
     assert_eq!(code(rule(1, true, &[Role::Owner]), Role::Admin), Err(DenialCode::PolicyAsksForMore));
     assert_eq!(code(rule(1, true, &both), Role::Member), Err(DenialCode::PolicyAsksForMore));
     assert_eq!(code(rule(1, true, &both), Role::Admin), Ok(()));
-    let refused = decide::direct(&rule(2, true, &both), ChangeKind::Wiring, &person(Role::Owner))
+    let refused = decide::check_direct(&rule(2, true, &both), ChangeKind::Wiring, &person(Role::Owner))
         .expect_err("two approvals are necessary");
     assert!(refused.hint.contains("ironctl change submit --kind wiring"), "{}", refused.hint);
 }

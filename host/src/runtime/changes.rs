@@ -117,7 +117,7 @@ impl Due for ChangeWorker {
         let look = |tx: &ReadTx<'_>| {
             let end = store::next_end(tx)?.map(|at| at - tx.expiry_time());
             let next = [end, decider_notices::next(tx)?.map(|at| at - tx.wall())].into_iter().flatten().min();
-            Ok::<_, Error>((store::expired(tx)?, store::approved(tx)?, next))
+            Ok::<_, Error>((store::expired(tx)?, store::next_approved(tx)?, next))
         };
         if self.state().read(decider_notices::is_due).await? {
             let changes = Arc::clone(&self.changes);
@@ -223,7 +223,7 @@ impl ChangeWorker {
             .write(move |tx| {
                 let settings = changes.settings();
                 let context = changes.decision_context(&settings);
-                let approved = match decide::approved(tx, &context, &of) {
+                let approved = match decide::use_approvals(tx, &context, &of) {
                     Ok(approved) => approved,
                     // This refusal commits, because the ledger must keep the reason that its approvals are not valid.
                     Err(Denied::Refused(refusal)) => return Ok(Some(refusal)),
@@ -271,7 +271,7 @@ impl ChangeWorker {
                 Ok(Prepared::Layer(self.fetch(row, &LayerOwner::Agent(agent), wanted).await?))
             }
             (Preparation::ConversationsErased, Some(agent)) => {
-                self.changes.still_approved(row).await?;
+                self.changes.recheck_approvals(row).await?;
                 self.sessions.remove_of(agent, row.decided_by.unwrap_or_else(|| row.principal())).await?;
                 Ok(Prepared::ConversationsErased)
             }

@@ -211,19 +211,19 @@ impl<C: HasKind> Life<C> {
             (Stage::EndingProcesses(reason), Event::Ended { is_reader_gone }) => match reason {
                 // The next launch takes the last rows, as after a crash.
                 SleepReason::Halted => self.requeue(reason, TurnEnd::Stopped),
-                SleepReason::Violated(_) => self.settle(reason),
-                reason if is_reader_gone => self.settle(reason),
+                SleepReason::Violated(_) => self.drop_resources(reason),
+                reason if is_reader_gone => self.drop_resources(reason),
                 reason => self.wait(Stage::Draining(reason), vec![Effect::Drain]),
             },
             (Stage::Draining(reason), Event::Drained(Some(why))) if reason.is_asked() => {
                 // First the session is quarantined, then the command is served.
                 self.wait(Stage::Doing(Then::Requeue(reason)), vec![Effect::Quarantine(why)])
             }
-            (Stage::Draining(_), Event::Drained(Some(why))) => self.settle(SleepReason::Violated(why)),
+            (Stage::Draining(_), Event::Drained(Some(why))) => self.drop_resources(SleepReason::Violated(why)),
             (Stage::Draining(reason), Event::Drained(None)) if reason.is_orderly() => {
                 self.requeue(reason, TurnEnd::PutToSleep)
             }
-            (Stage::Draining(reason), Event::Drained(None)) => self.settle(reason),
+            (Stage::Draining(reason), Event::Drained(None)) => self.drop_resources(reason),
             (stage, event) => {
                 self.stage = stage;
                 event.into_commands().map(Effect::Abandon).collect()
@@ -247,7 +247,7 @@ impl<C: HasKind> Life<C> {
             Then::AwaitSlot => self.wait(Stage::InLine, vec![Effect::AwaitSlot]),
             Then::AwaitBackoff => self.wait(Stage::BackingOff, vec![Effect::AwaitBackoff]),
             Then::Requeue(reason) => self.requeue(reason, TurnEnd::PutToSleep),
-            Then::Settle(reason) => self.settle(reason),
+            Then::Settle(reason) => self.drop_resources(reason),
             Then::Conclude(reason) => self.conclude(reason),
         }
     }
@@ -343,7 +343,7 @@ impl<C: HasKind> Life<C> {
     }
 
     /// Drops the resources of the ended processes.
-    fn settle(&mut self, reason: SleepReason<C>) -> Vec<Effect<C>> {
+    fn drop_resources(&mut self, reason: SleepReason<C>) -> Vec<Effect<C>> {
         self.is_awake = false;
         let mut effects = vec![Effect::DropAwake, Effect::Log(Note::Asleep)];
         effects.extend(self.conclude(reason));

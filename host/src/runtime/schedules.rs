@@ -41,7 +41,7 @@ pub struct Context<'a> {
     pub is_stopped: bool,
 }
 
-/// Consumes the times of a schedule up to `now`, in milliseconds since the epoch, as a host that was stopped before. See [`consume_due`].
+/// Consumes the times of a schedule for a host that starts at `now`, in milliseconds since the epoch, after a stop. See [`consume_due`].
 ///
 /// # Errors
 /// As [`consume_due`].
@@ -69,14 +69,14 @@ pub fn consume_due(
         return Ok(None);
     }
     let series = schedules::series(&row)?;
-    // By other rules of its zone, the recorded time is no time of the schedule.
+    // If the rules of its zone changed, the recorded time may be no time of the schedule.
     let next = match next_time::expected(tx, &row, &series, moment.now, moment.attended)? {
         Some(first) if first <= moment.now => {
             let own = Moment { attended: next_time::attended(&row, moment.attended), ..*moment };
             let plan = catch_up::plan(&series, first, &own, row.catch_up);
             let is_busy = is_busy(tx, id)?;
             for (due, fate) in plan.come {
-                // A late time waits for the one before it; a time that has just come does not.
+                // A late time starts after the run of the time before it; a time that is due now starts at once.
                 let overlaps = fate == Fate::Runs && is_busy && !moment.is_late(due);
                 let fate = if overlaps { Fate::Skipped { reason: catch_up::OVERLAPS, count: 1 } } else { fate };
                 consume(tx, &row, due, fate)?;

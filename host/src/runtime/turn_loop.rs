@@ -115,7 +115,7 @@ impl Actor {
                 event = self.do_work(effect, &mut resources).await.unwrap_or_else(|reason| Some(Event::Slept(reason)));
             }
         }
-        // Unreachable before a reason to sleep.
+        // Unreachable: each step ends with an effect that has a result, so the loop ends by a reason to sleep.
         self.slept(SleepReason::Ended(None), None, work.keeps_attempts())
     }
 

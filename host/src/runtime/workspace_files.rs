@@ -88,7 +88,7 @@ impl Sessions {
         let (draft, bytes, digest) = drafted.await?;
         self.note(LedgerEvent::FilePut, id, by, bytes, Some(digest)).await?;
         let placed = off_thread(place, move |_| Draft::place(draft)).await;
-        self.settle(LedgerEvent::FilePut, id, by, placed).await?;
+        self.retract_if_failed(LedgerEvent::FilePut, id, by, placed).await?;
         Ok(digest)
     }
 
@@ -164,7 +164,7 @@ impl Sessions {
         let bytes = removal.bytes;
         self.note(LedgerEvent::FileRemoved, id, by, bytes, removal.digest).await?;
         let removed = off_thread(place, move |_| Removal::remove(removal)).await;
-        self.settle(LedgerEvent::FileRemoved, id, by, removed).await?;
+        self.retract_if_failed(LedgerEvent::FileRemoved, id, by, removed).await?;
         Ok(bytes)
     }
 
@@ -202,7 +202,7 @@ impl Sessions {
         let path = restoring.to.text();
         self.note(LedgerEvent::FileRestored, id, by, bytes, Some(digest)).await?;
         let placed = off_thread(place, move |place| restoring.place(place, &placing)).await;
-        self.settle(LedgerEvent::FileRestored, id, by, placed).await?;
+        self.retract_if_failed(LedgerEvent::FileRestored, id, by, placed).await?;
         Ok(FileRestored { session_id: id, path, version, bytes, digest, replaced })
     }
 
@@ -224,7 +224,7 @@ impl Sessions {
     }
 
     /// Records that a change that the ledger has did not happen.
-    async fn settle(
+    async fn retract_if_failed(
         &self,
         event: LedgerEvent,
         id: SessionId,

@@ -48,9 +48,11 @@ pub fn waiting(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<Waiting>, iron
 }
 
 /// Returns the waiting messages that the next turn answers: the oldest that asks, and its successors up to the first message of
-/// another principal or with another address for the reply. A message from a failed turn is answered alone, because it may be the cause of
-/// the failure. So are one of a schedule, because its list limits the turn, one of an agent, because its chain limits the turn and each
-/// request has its own answer, and an answer to a question, because its turn has the scope of the turn that asked.
+/// another principal or with another address for the reply.
+///
+/// These are answered alone: a message from a failed turn, which may be the cause of the failure; a message of a schedule, whose list limits
+/// the turn; a message of an agent, whose chain limits the turn and which has an answer of its own; an answer to a question, whose turn has
+/// the scope of the turn that asked.
 pub fn choose(waiting: &[Waiting]) -> Vec<&Waiting> {
     let mut asking = waiting.iter().filter(|message| message.trigger).peekable();
     let Some(first) = asking.peek().copied() else { return Vec::new() };

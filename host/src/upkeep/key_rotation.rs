@@ -106,7 +106,7 @@ pub fn rotate(
 ) -> Result<Rotated, Error> {
     let home = Home::open(path)?;
     let _lock = home.hold()?;
-    settle(&home, config)?;
+    resume_or_undo(&home, config)?;
     let source = Source::choose(&home, config);
     let key_file = fresh_file(&home, &source, to)?;
     if let Some(keep) = keep_old.as_deref().filter(|keep| resolved(keep) == resolved(&key_file)) {
@@ -275,7 +275,7 @@ fn discard(home: &Home) -> Result<(), home::Error> {
 ///
 /// # Errors
 /// Returns an error, and changes nothing, if neither key opens the record.
-pub fn settle(home: &Home, config: &keys::Config) -> Result<(), Error> {
+pub fn resume_or_undo(home: &Home, config: &keys::Config) -> Result<(), Error> {
     let (source, next) = (Source::choose(home, config), home.master_key_next());
     let Source::Home(own) = &source else {
         return Ok(discard(home)?);

@@ -65,12 +65,28 @@ pub(super) struct HttpEffect {
     grant: Option<Grant>,
 }
 
-/// The connection for a call of an MCP server, or the reason why there is none.
-pub(super) type Connection = Option<Result<Arc<Open>, String>>;
+/// The connection for a call.
+pub(super) enum Connection {
+    /// The call is not of an MCP server.
+    NotNeeded,
+    Ready(Arc<Open>),
+    /// The reason why the server cannot be reached.
+    Unreachable(String),
+}
+
+impl Connection {
+    /// Returns the open connection.
+    pub(super) const fn open(&self) -> Option<&Arc<Open>> {
+        match self {
+            Self::Ready(open) => Some(open),
+            Self::NotNeeded | Self::Unreachable(_) => None,
+        }
+    }
+}
 
 impl Effect {
-    /// Adds the place of the effect to the entry of its start.
-    pub(super) fn note(&self, entry: Entry) -> Entry {
+    /// Adds the hosts of the effect to the entry of its start.
+    pub(super) fn with_hosts(&self, entry: Entry) -> Entry {
         match self {
             Self::Http(http) => entry.with("host", http.host.clone()),
             Self::Command(order) => {
@@ -90,7 +106,7 @@ impl Effect {
     }
 
     /// Returns the granted hosts that the effect certainly sends a request to. A command chooses its hosts itself.
-    pub(super) fn requested(&self) -> Vec<String> {
+    pub(super) fn requested_hosts(&self) -> Vec<String> {
         match self {
             Self::Http(http) => vec![http.host.clone()],
             Self::Push(order) => order.hosts.iter().map(|host| host.grant.host().to_string()).collect(),
@@ -157,23 +173,23 @@ impl Effect {
 }
 
 impl Executor {
-    /// Returns the connection for a call of an MCP server, whose last listing is in the record then, within the time that is left. `None`
-    /// for any other call.
+    /// Returns the connection for a call within the time that is left. The last listing of its server is in the record then.
     pub(super) async fn connection(&self, place: &Place, left: Duration) -> Result<Connection, Error> {
         let (session, call) = (place.session, place.call);
-        let look = self.record.state.read(move |tx| {
+        let called = self.record.state.read(move |tx| {
             let Some(row) = calls::find(tx, call)? else { return Ok(None) };
             let Some(session) = store::find(tx, session)? else { return Ok(None) };
             let terms = catalogue::terms(tx, session.agent, &row.tool)?;
-            Ok::<_, ironclaw_state::Error>(terms.and_then(|terms| terms.of_server).map(|of| (session.agent, of.server)))
+            Ok::<_, ironclaw_state::Error>(
+                terms.and_then(|terms| terms.of_server).map(|tool| (session.agent, tool.server)),
+            )
         });
-        match look.await? {
-            Some((agent, server)) => {
-                let ready = timeout(left, self.servers.ready(&server, agent)).await;
-                Ok(Some(ready.unwrap_or_else(|_| Err("it did not answer in the time that is left".to_owned()))))
-            }
-            None => Ok(None),
-        }
+        let Some((agent, server)) = called.await? else { return Ok(Connection::NotNeeded) };
+        Ok(match timeout(left, self.servers.ready(&server, agent)).await {
+            Ok(Ok(open)) => Connection::Ready(open),
+            Ok(Err(why)) => Connection::Unreachable(why),
+            Err(_) => Connection::Unreachable("it did not answer in the time that is left".to_owned()),
+        })
     }
 
     /// Makes the effect happen, once, and returns its result.
@@ -202,13 +218,13 @@ impl Executor {
     ) -> ResultBody {
         let ServerCall { tool: ServerTool { server, tool, registration, .. }, name, arguments, .. } = call;
         let open = match connection {
-            Some(Ok(open)) if open.is_with(registration) => open,
-            Some(Ok(_)) => {
+            Connection::Ready(open) if open.is_with(registration) => open,
+            Connection::Ready(_) => {
                 let words = "its registration, its login or a secret of it changed while the call began";
                 return mcp::not_reached(server, words);
             }
-            Some(Err(words)) => return mcp::not_reached(server, &words),
-            None => return mcp::not_reached(server, "it has no connection"),
+            Connection::Unreachable(why) => return mcp::not_reached(server, &why),
+            Connection::NotNeeded => return mcp::not_reached(server, "it has no connection"),
         };
         let running = self.turns.running_calls.begin(place.turn, place.call, name);
         let begun = Instant::now();
@@ -232,7 +248,7 @@ impl Executor {
         if !call.only_reads || !refused.is_refused() {
             return None;
         }
-        let renewed = self.connection(place, left).await.ok()??.ok()?;
+        let Ok(Connection::Ready(renewed)) = self.connection(place, left).await else { return None };
         let ServerTool { pin, registration, .. } = &call.tool;
         if !renewed.is_with(registration) || !refused.has_another_token(&renewed) {
             return None;
@@ -266,7 +282,7 @@ impl Executor {
             .with("received_bytes", traffic.received_bytes)
             .with("hosts", hosts.join(" "))
             .with("codes", codes.into_iter().collect::<Vec<_>>().join(" "));
-        self.note(place, entry, hosts).await;
+        self.record_network_use(place, entry, hosts).await;
     }
 
     async fn push(&self, place: &Place, order: &git_push::Order, left: Duration) -> ResultBody {
@@ -279,21 +295,21 @@ impl Executor {
             Some(digest) => entry.with("digest", digest),
             None => entry,
         };
-        self.note(place, entry, Vec::new()).await;
+        self.record_network_use(place, entry, Vec::new()).await;
         result
     }
 
     /// Records what a call did on the network, and the use of the grants of these hosts.
-    async fn note(&self, place: &Place, entry: Entry, hosts: Vec<String>) {
+    async fn record_network_use(&self, place: &Place, entry: Entry, hosts: Vec<String>) {
         let (entry, session) = (entry.session(place.session).turn(place.turn), place.session);
-        let note = self.record.state.write(move |tx| {
+        let recorded = self.record.state.write(move |tx| {
             if !hosts.is_empty() {
                 let agent = store::agent_of(tx, session)?.id;
                 hosts.iter().try_for_each(|host| egress::record_use(tx, agent, host))?;
             }
             entry.append(tx).map(drop).map_err(Error::from)
         });
-        if let Err(error) = note.await {
+        if let Err(error) = recorded.await {
             tracing::error!(call = %place.call, %error, "cannot record the requests of a call");
         }
     }

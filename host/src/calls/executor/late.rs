@@ -182,7 +182,7 @@ impl LateCalls {
 impl Executor {
     /// Marks the calls that ran when the host ended as unknown, and informs their sessions. None of them runs again. To be called before
     /// any turn, so that no call of this host is running yet.
-    pub async fn settle_interrupted(&self) -> Result<(), Error> {
+    pub async fn lose_interrupted(&self) -> Result<(), Error> {
         let record = Arc::clone(&self.record);
         let settle = self.record.state.write(move |tx| {
             requests::allowance::end_outdated(tx)?;

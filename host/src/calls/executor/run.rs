@@ -7,10 +7,10 @@ use super::{Executor, Place, When, entry, facts, late, ran, recorded};
 use crate::channels::agent_messages::{Keys, denied};
 use crate::channels::outbound::delivery::sent_files;
 use crate::gateway::requests::{self, Status};
-use crate::registry::egress;
+use crate::registry::{Agent, egress};
 use crate::sessions::store;
-use crate::turns::calls::{self, CallOutcome, CallRow, CallState, ReadCall, ResultBody, Runs};
-use crate::turns::turn::{self, Position};
+use crate::turns::calls::{self, Call, CallOutcome, CallRow, CallState, Judged, ReadCall, ResultBody, Runs, TurnFacts};
+use crate::turns::turn::{self, Position, Turn};
 use ironclaw_contract::ids::{AgentId, CallId};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_judge::Class;
@@ -32,6 +32,16 @@ enum Outcome {
     Unknown(Option<ResultBody>),
 }
 
+/// A recorded call that was judged again for its start.
+struct Rejudged<'a> {
+    turn: &'a Turn,
+    agent: &'a Agent,
+    facts: &'a TurnFacts,
+    call: &'a Labelled<Call>,
+    row: &'a CallRow,
+    judged: &'a Judged,
+}
+
 impl Executor {
     /// Runs a permitted or approved call, unless it ran already. Afterwards the record has its result, or the refusal. `left` is the
     /// time that the request may take. A call that runs at the end of `over`, or at an emergency stop, is given up, and its outcome is
@@ -46,8 +56,8 @@ impl Executor {
         let begun = Instant::now();
         let connection = self.connection(&place, left).await?;
         let left = left.saturating_sub(begun.elapsed());
-        let (executor, of) = (Arc::clone(self), place.clone());
-        let started = self.record.state.write(move |tx| executor.start(tx, &of, when)).await?;
+        let (executor, place_of_start) = (Arc::clone(self), place.clone());
+        let started = self.record.state.write(move |tx| executor.start(tx, &place_of_start, when)).await?;
         let Some(started) = started else {
             self.requests.announce_end();
             return Ok(());
@@ -56,7 +66,7 @@ impl Executor {
         // In a task of its own, so that its outcome is recorded also if the sandbox goes away.
         let executor = Arc::clone(self);
         let sent = tokio::spawn(async move {
-            let open = connection.as_ref().and_then(|made| made.as_ref().ok()).cloned();
+            let open = connection.open().cloned();
             // Dropping the request of a call cancels it at its server.
             let result = tokio::select! {
                 result = executor.act(&place, &started, connection, left) => Some(result),
@@ -103,51 +113,65 @@ impl Executor {
         let Some(open) = turn::find(tx, place.turn)?.filter(|turn| turn.open || when == When::Late) else {
             return Ok(None);
         };
-        let Labelled { value: call, labels } = recorded(tx, &row, &place.key)?;
+        let call = recorded(tx, &row, &place.key)?;
         let agent = store::agent_of(tx, place.session)?;
-        let facts = facts::for_turn(tx, &self.settings, &open, &agent, labels, &place.key)?;
-        let wanted = WantedCall { tool: call.tool.clone(), arguments: call.arguments.clone() };
-        let wanted = ReadCall::read(wanted);
-        // Exactly the recorded ones: the judgement writes into its own what the host knows now.
+        let facts = facts::for_turn(tx, &self.settings, &open, &agent, call.labels, &place.key)?;
+        let Call { tool, arguments, .. } = call.value.clone();
+        let wanted = ReadCall::read(WantedCall { tool, arguments });
+        // The approvals are for the recorded arguments. The judgement changes a copy of its own.
         let arguments = wanted.arguments().cloned().unwrap_or_default();
         let judged = calls::judge(&agent, &facts, wanted, true);
         let permitted = match calls::may_have_happened(tx, &row)? || is_of_other_history(tx, &row)? {
             true => Err(Refusal::new(DenialCode::CallRepeated, String::new()).into()),
             false => {
-                let running =
-                    requests::Running { turn: &open, agent: agent.id, call: &call, arguments: &arguments, row: &row };
+                let (turn, agent, call) = (&open, agent.id, &call.value);
+                let running = requests::Running { turn, agent, call, arguments: &arguments, row: &row };
                 requests::use_approvals(tx, &self.requests, &running, &judged.by_stages)
             }
         };
-        let refusal = match permitted {
+        match permitted {
             Ok(permitted) => {
-                return self.mark_running(tx, &permitted, place, &row, agent.id, facts.position.as_ref()).map(Some);
+                self.mark_running(tx, &permitted, place, &row, agent.id, facts.position.as_ref()).map(Some)
             }
             Err(Denied::Refused(refusal)) if refusal.code == DenialCode::ShownDiffers && waits_again(tx, row.id)? => {
-                return Ok(None);
+                Ok(None)
             }
-            Err(Denied::Refused(refusal)) => refusal,
-            Err(Denied::Failed(error)) => return Err(error),
-        };
+            Err(Denied::Refused(refusal)) => {
+                let judged =
+                    Rejudged { turn: &open, agent: &agent, facts: &facts, call: &call, row: &row, judged: &judged };
+                self.refuse_start(tx, place, &judged, &refusal).map(|()| None)
+            }
+            Err(Denied::Failed(error)) => Err(error),
+        }
+    }
+
+    /// Records the refusal of a call at its start, informs the agent that asked for it, and gives the model a result.
+    fn refuse_start(
+        &self,
+        tx: &mut WriteTx<'_>,
+        place: &Place,
+        rejudged: &Rejudged<'_>,
+        refusal: &Refusal,
+    ) -> Result<(), Error> {
+        let Rejudged { turn, agent, facts, call, row, judged } = *rejudged;
         let code = judged.judgement.refusal_code().unwrap_or(refusal.code);
         // The end of its request may have refused the call already, with an entry.
         if calls::refuse_before_result(tx, row.id, code)? {
-            entry(LedgerEvent::CallRefused, place, &row).reason(code.name()).append(tx)?;
+            entry(LedgerEvent::CallRefused, place, row).reason(code.name()).append(tx)?;
         }
         self.withdraw_approved(tx, place, code.meaning())?;
         let keys = Keys { wrapping: &self.record.wrapping, sealer: &self.record.sealer };
-        denied::notify(tx, &open, facts.position.as_ref(), &agent, &call, code, keys)?;
+        denied::notify(tx, turn, facts.position.as_ref(), agent, &call.value, code, keys)?;
         sent_files::end(tx, row.id)?;
-        let told = match calls::find(tx, row.id)?.and_then(|row| row.result) {
-            Some(told) => told,
+        let shown = match calls::find(tx, row.id)?.and_then(|row| row.result) {
+            Some(earlier) => earlier,
             None => {
                 let (target, result) = (self.target(place), calls::refusal(code, &refusal.message));
-                let result = Labelled::new(&result, Provenance::HostAbout { output: labels });
+                let result = Labelled::new(&result, Provenance::HostAbout { output: call.labels });
                 calls::record_result(tx, &target, row.id, &row.tool, Author::Host, result)?.tuple.item
             }
         };
-        calls::refuse(tx, row.id, code, &calls::stages(&judged.by_stages.trace), told)?;
-        Ok(None)
+        Ok(calls::refuse(tx, row.id, code, &calls::stages(&judged.by_stages.trace), shown)?)
     }
 
     /// Marks a permitted call as running, with its entry in the ledger, and returns its effect.
@@ -162,14 +186,14 @@ impl Executor {
     ) -> Result<Effect, Error> {
         let mut started = Effect::from_permitted(self, tx, permitted, place, agent)?;
         calls::start(tx, row.id)?;
-        for host in started.requested() {
+        for host in started.requested_hosts() {
             egress::record_use(tx, agent, &host)?;
         }
         if let Effect::Send(order) = &mut started {
             order.intend(tx, self, place, position)?;
         }
         let begun = entry(LedgerEvent::CallStarted, place, row);
-        started.note(begun.with("arguments_digest", row.digest)).append(tx)?;
+        started.with_hosts(begun.with("arguments_digest", row.digest)).append(tx)?;
         Ok(started)
     }
 

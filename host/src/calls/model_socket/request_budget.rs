@@ -103,7 +103,7 @@ pub(crate) fn book(
 
 /// Replaces the estimate of a request by the real use of its output.
 pub(crate) fn settle(tx: &mut WriteTx<'_>, booked: &book::Booked, answered: &Answered) -> Result<(), Error> {
-    Ok(book::settle(tx, booked, &answered.endpoint, answered.usage)?)
+    Ok(book::replace_estimate(tx, booked, &answered.endpoint, answered.usage)?)
 }
 
 impl Server {
@@ -121,7 +121,7 @@ impl Server {
         let Failed { code, words, model: asked, took, failures, .. } = failed;
         let (message, key) = (words.clone(), Arc::clone(&self.key));
         let note = self.state().write(move |tx| {
-            book::settle(tx, &booked, &asked, took)?;
+            book::replace_estimate(tx, &booked, &asked, took)?;
             turn::note_failure(tx, turn, code, &words)?;
             endpoint_words::note(tx, session, turn, &failures, &key)?;
             let entry = Entry::new(LedgerEvent::ModelFailed).session(session).turn(turn).with("model", model);

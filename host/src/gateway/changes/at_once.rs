@@ -71,7 +71,7 @@ impl Changes {
                 return Err(Refusal::new(DenialCode::ChangeIncomplete, "one approval was not enough").into());
             }
         }
-        let approved = decide::approved(tx, &context, &row)?;
+        let approved = decide::use_approvals(tx, &context, &row)?;
         let Applied { outcome } = apply::apply(tx, &approved, &Prepared::Nothing)?;
         let row = store::end(tx, &row, Status::Applied, None, &outcome)?;
         for superseded in decide::supersede(tx, &context, &row)? {
@@ -117,11 +117,11 @@ impl Changes {
     ///
     /// # Errors
     /// Refuses a change that is no longer approved.
-    pub(crate) async fn still_approved(self: &Arc<Self>, row: &Row) -> Result<(), Denied<Error>> {
+    pub(crate) async fn recheck_approvals(self: &Arc<Self>, row: &Row) -> Result<(), Denied<Error>> {
         let (changes, of) = (Arc::clone(self), row.clone());
         let still = self.record().state.decide(move |tx| {
             let settings = changes.settings();
-            decide::still_approved(tx, &changes.decision_context(&settings), &of)
+            decide::recheck_approvals(tx, &changes.decision_context(&settings), &of)
         });
         still.await.map(drop)
     }
@@ -132,7 +132,7 @@ impl Changes {
 /// # Errors
 /// Refuses with the command that submits them as a change.
 fn alone(rule: &Rule, person: &Person, agent: Option<&Agent>, wanted: Settings) -> Result<(), Refusal> {
-    decide::direct(rule, ChangeKind::Settings, person).map(drop).map_err(|refusal| {
+    decide::check_direct(rule, ChangeKind::Settings, person).map(drop).map_err(|refusal| {
         let of = agent.map_or_else(String::new, |agent| format!(" --agent {}", agent.name));
         let payload = canonical::to_string(&Change::Settings(wanted).payload());
         refusal.hint(format!(

@@ -64,7 +64,7 @@ fn independent(
     approvals.sort_by_key(|approval| !approval.backers.is_direct());
     let (mut counted, mut people, mut others) = (Vec::new(), BTreeSet::new(), Vec::new());
     for approval in approvals {
-        // The requester removes reasons of their own, also if the rule does not count them for the others.
+        // The requester may approve the reasons that are theirs, also if the rule excludes requesters.
         let is_own = ballot.own_counts && approval.given.person == ballot.asked.principal;
         let dependence = match is_own && !ballot.rule.requester_may_approve {
             true => independence::own_dependence(&approval.backers, &people),

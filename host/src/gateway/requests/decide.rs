@@ -207,7 +207,7 @@ pub(super) fn why_stale(tx: &ReadTx<'_>, open: &Open) -> Result<Option<String>, 
     Ok(None)
 }
 
-fn decided(row: &Row) -> Refusal {
+fn already_decided(row: &Row) -> Refusal {
     let outcome = row.outcome.as_deref().unwrap_or_default();
     match row.status {
         Status::Expired => Refusal::new(DenialCode::CallExpired, format!("{} has expired", row.id)),
@@ -251,7 +251,7 @@ fn open(
         return Err(refusal.hint(format!("you may reject it: `ironctl reject {id}`")).into());
     }
     if open.row.status != Status::Pending {
-        return Err(decided(&open.row).into());
+        return Err(already_decided(&open.row).into());
     }
     if open.row.expires_at <= tx.wall() {
         ending::end(tx, &all.record, &open.row, Status::Expired, None, "no decision in time")?;

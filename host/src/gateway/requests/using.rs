@@ -175,7 +175,7 @@ pub fn use_approvals(
     };
     let page = page::show(tx, all, &open.row)?;
     let valid = open.count(tx, all, policy, &page)?;
-    // A grant can lower the class. A call that needs no people now is no more than what they approved.
+    // A grant can lower the class. If the call needs no approval now, what people approved covers it.
     let is_of_class = permit.class() == open.class || alone.is_some();
     if !is_of_class || !open.is_approved(tx, policy, &valid)? {
         let why = "its approvals are no longer valid: a role, a token, the policy, the manifest or the page changed";

@@ -179,7 +179,7 @@ impl DecisionFixture {
                 }
                 Ok(Err(refusal))
             };
-            match decide::approved(tx, &context(&policy, root, &host_policy()), &row).map_err(Denied::refusal) {
+            match decide::use_approvals(tx, &context(&policy, root, &host_policy()), &row).map_err(Denied::refusal) {
                 Ok(approved) => match apply::apply(tx, &approved, &Prepared::Nothing).map_err(Denied::refusal) {
                     Ok(applied) => {
                         store::end(tx, &row, Status::Applied, None, &applied.outcome)?;

@@ -112,7 +112,8 @@ pub fn harmless(text: &str) -> String {
     visible::without_hidden(&lookalike::neutralise(text)).into_owned()
 }
 
-/// Returns a schema with harmless texts. A server never gets the changed ones: a call with a changed name has an argument without a rule.
+/// Returns a schema with harmless texts. A call that uses a changed name is refused, because the
+/// manifest has no rule for it.
 pub fn harmless_schema(schema: Value) -> Value {
     match schema {
         Value::String(text) => Value::String(harmless(&text)),

@@ -51,7 +51,12 @@ pub fn book(
 }
 
 /// Replaces the estimate of a request by its real use; `model` is the endpoint that answered.
-pub fn settle(tx: &mut WriteTx<'_>, booked: &Booked, model: &str, took: Usage) -> Result<(), ironclaw_state::Error> {
+pub fn replace_estimate(
+    tx: &mut WriteTx<'_>,
+    booked: &Booked,
+    model: &str,
+    took: Usage,
+) -> Result<(), ironclaw_state::Error> {
     if model == booked.model {
         return add(tx, booked, model, 0, took, booked.estimate);
     }

@@ -103,65 +103,101 @@ pub struct TurnFacts {
     pub position: Option<Position>,
 }
 
+/// A wanted call before its stages: the host has added to its arguments what it alone knows.
+struct Prepared<'a> {
+    /// The code of a call that the agent cannot make now.
+    missing: Option<DenialCode>,
+    /// The reason why the call is malformed.
+    malformed: Option<String>,
+    /// For a request over the network, what the grants say about it.
+    looked: Option<http::Looked>,
+    /// The flow of the schedule that has this call.
+    flow: Option<&'a send::OpenFlow>,
+}
+
+impl<'a> Prepared<'a> {
+    /// Adds the address and the form of the request to the arguments.
+    fn new(turn: &'a TurnFacts, tool: &str, read: &mut Result<Map<String, Value>, String>) -> Self {
+        let mut prepared = Self { missing: turn.catalogue.missing(tool), malformed: None, looked: None, flow: None };
+        let arguments = match read {
+            Ok(arguments) => arguments,
+            Err(why) => return Self { malformed: Some(why.clone()), ..prepared },
+        };
+        if prepared.missing.is_none() {
+            match addressed(turn, tool, arguments) {
+                Ok(missing) => prepared.missing = missing,
+                Err(why) => prepared.malformed = Some(why),
+            }
+        }
+        if prepared.missing.is_none() && tool == tools::HTTP_FETCH {
+            match http::write_as_sent(arguments, &turn.network) {
+                Ok((request, _)) => prepared.looked = Some(http::look(&request, &turn.network)),
+                Err(why) => prepared.malformed = Some(why),
+            }
+        }
+        prepared.flow = send::flow(tool, arguments, &turn.flows);
+        let is_over = prepared.flow.is_some_and(|flow| flow.bound.is_some());
+        prepared.missing = prepared.missing.or(is_over.then_some(DenialCode::CallSends));
+        prepared
+    }
+}
+
 /// Judges one call that a model wants. `has_room` is true if the turn may have another call.
 pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: ReadCall, has_room: bool) -> Judged {
     let ReadCall { tool: name, arguments: mut read } = wanted;
-    let missing = turn.catalogue.missing(&name);
-    let sent = match read.as_mut() {
-        Ok(arguments) if missing.is_none() => addressed(turn, &name, arguments),
-        _ => Ok(None),
-    };
-    let missing = missing.or(sent.as_ref().ok().copied().flatten());
-    let request = match read.as_mut() {
-        Ok(arguments) if missing.is_none() && name == tools::HTTP_FETCH => {
-            Some(http::write_as_sent(arguments, &turn.network))
-        }
-        _ => None,
-    };
+    let prepared = Prepared::new(turn, &name, &mut read);
     let arguments = read.as_ref().ok();
-    let looked = request.as_ref().and_then(|request| request.as_ref().ok());
-    let looked = looked.map(|(request, _)| http::look(request, &turn.network));
-    let flow = arguments.and_then(|arguments| send::flow(&name, arguments, &turn.flows));
-    let missing = missing.or(flow.and_then(|flow| flow.bound.as_ref()).map(|_| DenialCode::CallSends));
-    let listed = listed(turn, &name, flow.is_some());
-    let judged = call::judge(&CallContext {
+    let listed = listed(turn, &name, prepared.flow.is_some());
+    let by_stages = call::judge(&CallContext {
         manifest: manifest_of(turn, &name, arguments),
-        missing,
-        arguments: arguments.filter(|_| !matches!(request, Some(Err(_))) && sent.is_ok()),
+        missing: prepared.missing,
+        arguments: arguments.filter(|_| prepared.malformed.is_none()),
         has_room,
         principal: turn.principal,
         receiver: &receiver(listed),
         scope: turn.scope.or(listed),
         labels: turn.labels,
-        is_covered: flow.zip(arguments).is_some_and(|(flow, arguments)| flow.covers(&name, arguments)),
+        is_covered: prepared.flow.zip(arguments).is_some_and(|(flow, arguments)| flow.covers(&name, arguments)),
         is_typed: &|value| turn.network.typed.has(value),
-        granted: looked.as_ref().map(|looked| looked.granted),
+        granted: prepared.looked.as_ref().map(|looked| looked.granted),
         mode: agent.mode,
     });
     let text = arguments.map_or_else(|| "{}".to_owned(), canonical_text::text);
     let tool = recorded_name(&turn.catalogue, &name);
+    let judgement = judgement(turn, &name, arguments, prepared, &by_stages);
+    let digest = digest(&tool, &text);
     let call = Call { call_id: CallId::new(), tool, arguments: text };
-    let judgement = match (judged.verdict.clone(), turn.catalogue.find(&name).map(Source::runs)) {
-        (Verdict::Permitted(permit), Some(runs)) => permitted(&call.tool, arguments, permit.class(), runs),
+    Judged { call, arguments: read.unwrap_or_default(), digest, judgement, by_stages }
+}
+
+/// Returns the judgement of a call by the verdict of the stages and the place where the call runs.
+fn judgement(
+    turn: &TurnFacts,
+    tool: &str,
+    arguments: Option<&Map<String, Value>>,
+    prepared: Prepared<'_>,
+    by_stages: &call::Judgement,
+) -> Judgement {
+    let runs = turn.catalogue.find(tool).map(Source::runs);
+    match (&by_stages.verdict, runs) {
+        (Verdict::Permitted(permit), Some(runs)) => permitted(tool, arguments, permit.class(), runs),
         (Verdict::Permitted(_), None) => refused(DenialCode::CallToolUnknown, String::new()),
         (Verdict::Denied(DenialCode::CallMalformed), _) => {
-            let of_request = request.and_then(Result::err).or(sent.err());
-            let detail = read.as_ref().err().cloned().or(of_request).unwrap_or_default();
-            refused(DenialCode::CallMalformed, detail)
+            refused(DenialCode::CallMalformed, prepared.malformed.unwrap_or_default())
         }
-        (Verdict::Denied(code), _) => denied(code, turn, &name, arguments),
+        (Verdict::Denied(code), _) => denied(*code, turn, tool, arguments),
         (Verdict::NeedsPerson(reasons), runs) => {
-            let detail = looked.map(|looked| looked.detail).unwrap_or_default();
-            match (judged.class, runs) {
+            let detail = prepared.looked.map(|looked| looked.detail).unwrap_or_default();
+            match (by_stages.class, runs) {
                 // Only a call that the host runs later can wait, and only a person can be asked: at a message of an agent the one at the
                 // start of the chain.
-                (Some(class), Some(Runs::Await)) if is_asked(turn) => Judgement::NeedsPerson { class, reasons, detail },
-                _ => needs_person(&reasons, &detail),
+                (Some(class), Some(Runs::Await)) if is_asked(turn) => {
+                    Judgement::NeedsPerson { class, reasons: reasons.clone(), detail }
+                }
+                _ => needs_person(reasons, &detail),
             }
         }
-    };
-    let digest = digest(&call.tool, &call.arguments);
-    Judged { call, arguments: read.unwrap_or_default(), digest, judgement, by_stages: judged }
+    }
 }
 
 /// Returns the manifest of a call. A message to another agent has one of its own.

@@ -96,8 +96,8 @@ pub(super) fn complete(arguments: &mut Map<String, Value>, all: &[Sendable]) -> 
     Ok(address(arguments, all))
 }
 
-/// Does for a file what [`complete`] does for a message. The host wrote the facts of the copy, and the address of the conversation if
-/// the call names no destination. Without them there is no copy.
+/// Adds the address to the arguments of `send_file`. The host has written the facts of the copy, and the address of the conversation if
+/// the call names no destination.
 ///
 /// # Errors
 /// A sentence for the model if the arguments are not those of the tool.

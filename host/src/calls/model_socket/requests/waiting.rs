@@ -87,7 +87,7 @@ impl Server {
                         () = tokio::time::sleep_until(pause.until) => {}
                     }
                 }
-                // After a pause the person who came has left again.
+                // A pause happened, so a person was there and left: it does not wait again.
                 Step::Tell(_) if pause.is_none() && !self.arrival_time(turn).is_zero() => {
                     tokio::select! {
                         _ = changed.changed() => {}
@@ -200,7 +200,7 @@ impl Server {
         Ok(self.state().write(move |tx| Ok::<_, Error>(turns::add_wait(tx, turn, ms)?)).await?)
     }
 
-    /// Gives a call the result that it waits for people. The model goes on without it.
+    /// Gives a call the result that it waits for people. The model continues without it.
     async fn notify_pending(&self, turn: TurnId, row: Row) -> Result<(), Unanswered<Error>> {
         let text = pending_text(&row);
         let (shared, session, key) = (Arc::clone(&self.shared), self.session, Arc::clone(&self.key));

@@ -51,7 +51,7 @@ impl Restoring {
             let mut store = Store::open(place)?;
             let by = store.report()?.turn;
             let mut copier = Copier::new(files, &mut store, run, by)?;
-            settle(&mut copier, &self.to.text())?;
+            keep_present(&mut copier, &self.to.text())?;
             copier.save()
         };
         if let Err(error) = noted() {
@@ -82,9 +82,9 @@ pub fn restoring(
     let named = wanted.version.map(|id| named(&copier.index, &source, id).ok_or_else(|| no_version(&wanted)));
     let named = named.transpose()?;
     if to != wanted.path {
-        settle(&mut copier, &source).map_err(Denied::Failed)?;
+        keep_present(&mut copier, &source).map_err(Denied::Failed)?;
     }
-    if let Some(why) = settle(&mut copier, &to.text()).map_err(Denied::Failed)? {
+    if let Some(why) = keep_present(&mut copier, &to.text()).map_err(Denied::Failed)? {
         return Err(not_kept(&to, why));
     }
     let replaced = copier.index.current(&to.text()).map(|version| version.id);
@@ -97,8 +97,8 @@ pub fn restoring(
     Ok(Restoring { draft, version: version.id, bytes, digest, to, replaced })
 }
 
-/// Keeps what a path has now, if its newest copy has another content. Returns the reason if that has no copy.
-fn settle(copier: &mut Copier<'_>, path: &str) -> io::Result<Option<Reason>> {
+/// Copies the present file of a path if it differs from its newest version. Returns the reason if it cannot.
+fn keep_present(copier: &mut Copier<'_>, path: &str) -> io::Result<Option<Reason>> {
     let Some(stamp) = walk::stamp_at(&copier.files, path) else {
         if no_file_at(&copier.files, path) {
             copier.index.end(path, Why::Deleted, copier.by);
