@@ -43,8 +43,10 @@ enum Step {
     RunApproved,
     /// It waits for people, and one of them is present; with the rest of the turn's pause.
     Wait(Duration),
-    /// It waits for people, and none of them is present.
+    /// It waits for people, and the turn does not wait for them.
     Tell(Box<Row>),
+    /// It waits for people, and none of them is present.
+    Absent(Box<Row>),
     /// People said no, or the request is over.
     Refuse(DenialCode),
 }
@@ -88,7 +90,7 @@ impl Server {
                     }
                 }
                 // A pause happened, so a person was there and left: it does not wait again.
-                Step::Tell(_) if pause.is_none() && !self.arrival_time(turn).is_zero() => {
+                Step::Absent(_) if pause.is_none() && !self.arrival_time(turn).is_zero() => {
                     tokio::select! {
                         _ = changed.changed() => {}
                         _ = people.changed() => {}
@@ -112,7 +114,7 @@ impl Server {
                     return self.was_asked_again(call).await;
                 }
             }
-            Step::Tell(row) => self.notify_pending(turn, *row).await?,
+            Step::Tell(row) | Step::Absent(row) => self.notify_pending(turn, *row).await?,
             Step::Refuse(code) => self.refuse_asked(turn, call, code).await?,
             Step::Leave | Step::Wait(_) => {}
         }
@@ -156,12 +158,9 @@ impl Server {
                 let rest = Duration::from_millis(u64::try_from(wait_ms - open.waited_ms).unwrap_or(0));
                 Ok::<_, Unanswered<Error>>(match request.status {
                     Status::Approved => Step::RunApproved,
-                    Status::Pending
-                        if !is_over && !rest.is_zero() && is_present(tx, &shared.executor.requests, &request)? =>
-                    {
-                        Step::Wait(rest)
-                    }
-                    Status::Pending => Step::Tell(Box::new(request)),
+                    Status::Pending if is_over || rest.is_zero() => Step::Tell(Box::new(request)),
+                    Status::Pending if is_present(tx, &shared.executor.requests, &request)? => Step::Wait(rest),
+                    Status::Pending => Step::Absent(Box::new(request)),
                     Status::Rejected => Step::Refuse(DenialCode::CallRejected),
                     Status::Expired => Step::Refuse(DenialCode::CallExpired),
                     Status::Withdrawn => Step::Refuse(DenialCode::CallWithdrawn),
