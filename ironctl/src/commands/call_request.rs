@@ -7,7 +7,12 @@ use crate::client::Client;
 use crate::failure::Error;
 use crate::output::Output;
 use ironclaw_operator::{CallRequest, RequestStatus, routes};
+use std::time::Duration;
 use tokio::time::{Instant, sleep};
+
+/// Pause before the first request for the outcome; most calls take milliseconds. Each further pause is twice as long, up to
+/// [`POLL_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
 
 /// Returns whether people can still decide on a call.
 pub fn is_open(request: &CallRequest) -> bool {
@@ -17,8 +22,10 @@ pub fn is_open(request: &CallRequest) -> bool {
 /// Waits a short time for the outcome of an approved call.
 pub async fn settled(client: &Client, mut decided: CallRequest) -> Result<CallRequest, Error> {
     let until = Instant::now() + APPLY_TIMEOUT;
+    let mut pause = FIRST_PAUSE;
     while matches!(decided.status, RequestStatus::Approved | RequestStatus::Running) && Instant::now() < until {
-        sleep(POLL_PAUSE).await;
+        sleep(pause).await;
+        pause = POLL_PAUSE.min(pause * 2);
         decided = client.call(routes::CALL_REQUEST, [&decided.id]).await?;
     }
     Ok(decided)
