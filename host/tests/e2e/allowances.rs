@@ -7,7 +7,7 @@ mod endings;
 use super::requests::{self, host_with, inbox};
 use crate::support::client::Raw;
 use crate::support::host_fixture::{TestHost, wait_for};
-use crate::support::site::{Site, granted};
+use crate::support::site::{Site, granted_while_away};
 use serde_json::{Value, json};
 
 /// The words that make the values of the control fields typed ones.
@@ -135,7 +135,7 @@ fn allowance_for_a_rejected_call_is_refused_by_name() {
 
 #[test]
 fn calls_approved_on_three_days_are_offered() {
-    let (site, mut host) = granted(TestHost::with_clock(), &["POST"], &["/notes"]);
+    let (site, mut host) = granted_while_away(TestHost::with_clock(), &["POST"], &["/notes"]);
     let raw = Raw::of(&host);
     let url = site.url("/notes");
     let offers = || raw.get("/v1/allowances/offers").1;

@@ -71,7 +71,7 @@ fn member_closes_no_agent_for_others() {
 #[test]
 fn approved_requests_count_against_no_bound() {
     let (site, host, raw) = host_with(&["POST"], &["/notes"]);
-    let settings = "[approval]\nrequests_unapproved_per_day = 2\nrejected_in_a_row_max = 2\n";
+    let settings = "[approval]\nwait_seconds = 0\nrequests_unapproved_per_day = 2\nrejected_in_a_row_max = 2\n";
     host.configure(&format!("{LOOPBACK}{settings}"));
     host.ctl(&["config", "reload"]).ok();
     for (n, text) in ["tulips", "roses", "lilies"].into_iter().enumerate() {

@@ -5,7 +5,7 @@
 use crate::e2e::requests::{approve, request, waiting};
 use crate::support::client;
 use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
-use crate::support::site::{LOOPBACK, Site, granted};
+use crate::support::site::{LOOPBACK_WHILE_AWAY, Site, granted_while_away};
 use serde_json::{Value, json};
 
 /// Sends a message whose call waits for a person, which ends the command with code 1. Returns the answer.
@@ -32,7 +32,7 @@ fn answer_of<'a>(why: &'a Value, stage: &str) -> &'a str {
 #[test]
 fn request_without_a_grant_waits_with_the_next_step() {
     let site = Site::start();
-    let host = TestHost::new().configured(LOOPBACK).started_with("a");
+    let host = TestHost::new().configured(LOOPBACK_WHILE_AWAY).started_with("a");
     let said = host.say("a", &format!("fetch {}", site.url("/page")));
     assert!(said.contains("call_tool_not_enabled"), "{said}");
     host.change("a", "enabled_tools", &json!({ "add": ["http_fetch"] }));
@@ -47,7 +47,7 @@ fn request_without_a_grant_waits_with_the_next_step() {
 #[test]
 fn approval_is_used_although_a_later_grant_permits_the_call() {
     let site = Site::start();
-    let host = TestHost::own(Build::Plain).configured(LOOPBACK).started_with("a");
+    let host = TestHost::own(Build::Plain).configured(LOOPBACK_WHILE_AWAY).started_with("a");
     host.change("a", "enabled_tools", &json!({ "add": ["http_fetch"] }));
     let raw = client::Raw::of(&host);
     say_waiting(&host, &format!("fetch {}", site.url("/page")));
@@ -73,7 +73,7 @@ fn approval_is_used_although_a_later_grant_permits_the_call() {
 
 #[test]
 fn typed_address_of_a_granted_host_is_fetched_once() {
-    let (site, host) = granted(TestHost::new(), &["GET"], &[]);
+    let (site, host) = granted_while_away(TestHost::new(), &["GET"], &[]);
     let said = host.say("a", &format!("fetch {}", site.url("/page")));
     assert!(said.contains("The page says tulip."), "{said}");
     assert_eq!(site.lines(), ["GET /page HTTP/1.1"]);
@@ -86,7 +86,7 @@ fn typed_address_of_a_granted_host_is_fetched_once() {
 
 #[test]
 fn redirect_is_shown_and_not_followed() {
-    let (site, host) = granted(TestHost::new(), &["GET"], &[]);
+    let (site, host) = granted_while_away(TestHost::new(), &["GET"], &[]);
     let said = host.say("a", &format!("fetch {}", site.url("/moved")));
     assert!(said.contains("http://127.0.0.1:1/elsewhere") && said.contains("not followed"), "{said}");
     assert_eq!(site.lines(), ["GET /moved HTTP/1.1"]);
@@ -94,7 +94,7 @@ fn redirect_is_shown_and_not_followed() {
 
 #[test]
 fn sending_needs_a_scope_that_the_person_declared() {
-    let (site, host) = granted(TestHost::new(), &["GET", "POST"], &["/notes"]);
+    let (site, host) = granted_while_away(TestHost::new(), &["GET", "POST"], &["/notes"]);
     let post = format!("post tulips at {}", site.url("/notes"));
     let said = say_waiting(&host, &post);
     assert!(said.contains("call_scope"), "{said}");
@@ -118,7 +118,7 @@ fn sending_needs_a_scope_that_the_person_declared() {
 
 #[test]
 fn text_of_others_in_the_context_stops_a_sending_call() {
-    let (site, host) = granted(TestHost::new(), &["GET", "POST"], &["/notes"]);
+    let (site, host) = granted_while_away(TestHost::new(), &["GET", "POST"], &["/notes"]);
     host.say("a", &format!("fetch {}", site.url("/notes")));
     let said = say_waiting(&host, &format!("/allow send\npost tulips at {}", site.url("/notes")));
     assert!(said.contains("call_origin"), "{said}");
@@ -131,7 +131,7 @@ fn request_is_sent_at_most_once_if_the_host_dies() {
     for (point, sent, begun, outcome) in
         [("call_recorded", 0, 0, "void"), ("call_started", 0, 1, "unknown"), ("call_sent", 1, 1, "unknown")]
     {
-        let (site, mut host) = granted(TestHost::own(Build::Failpoints), &["POST"], &["/notes"]);
+        let (site, mut host) = granted_while_away(TestHost::own(Build::Failpoints), &["POST"], &["/notes"]);
         host.down();
         host.up_failing_at(point);
         let host_pid = host.pid().expect("the host runs");
@@ -151,7 +151,7 @@ fn request_is_sent_at_most_once_if_the_host_dies() {
 
 #[test]
 fn revoked_grant_ends_requests_at_once() {
-    let (site, host) = granted(TestHost::new(), &["GET"], &[]);
+    let (site, host) = granted_while_away(TestHost::new(), &["GET"], &[]);
     host.ctl(&["egress", "revoke", "a", "127.0.0.1", "--yes"]).ok();
     let said = say_waiting(&host, &format!("fetch {}", site.url("/page")));
     assert!(said.contains("egress_new_host"), "{said}");
@@ -161,7 +161,7 @@ fn revoked_grant_ends_requests_at_once() {
 
 #[test]
 fn grants_and_tools_are_shown_and_tested_without_a_request() {
-    let (site, host) = granted(TestHost::new(), &["GET"], &["/users/{name}"]);
+    let (site, host) = granted_while_away(TestHost::new(), &["GET"], &["/users/{name}"]);
     let list = host.ctl(&["--json", "egress", "list"]).ok().json();
     assert_eq!((list[0]["host"].as_str(), list[0]["paths"][0].as_str()), (Some("127.0.0.1"), Some("/users/{name}")));
     let test =
@@ -201,7 +201,7 @@ fn malformed_grant_or_scope_is_refused_by_name() {
 
 #[test]
 fn only_typed_declarations_of_this_message_count() {
-    let (site, host) = granted(TestHost::own(Build::Plain), &["GET", "POST"], &["/notes"]);
+    let (site, host) = granted_while_away(TestHost::own(Build::Plain), &["GET", "POST"], &["/notes"]);
     let raw = client::Raw::of(&host);
     let post = format!("post lilies at {}", site.url("/notes"));
     let mut asked = 0;

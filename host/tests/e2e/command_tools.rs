@@ -8,7 +8,7 @@ use crate::e2e::packages::registry::Registry;
 use crate::support::git_site::GitSite;
 use crate::support::host_fixture::TestHost;
 use crate::support::needs::needs;
-use crate::support::site::{LOOPBACK, Site};
+use crate::support::site::{LOOPBACK_WHILE_AWAY, Site};
 use crate::support::tls_site::server_config;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -51,7 +51,7 @@ pub(crate) fn writes_no_address(host: &TestHost, command: &str) -> String {
 }
 
 fn agent_with_commands() -> TestHost {
-    let host = TestHost::new().configured(LOOPBACK).started_with("a");
+    let host = TestHost::new().configured(LOOPBACK_WHILE_AWAY).started_with("a");
     host.change("a", "enabled_tools", &json!({ "add": ["run_command"] }));
     // The session and its workspace.
     host.say("a", "run true");

@@ -6,7 +6,7 @@ use crate::e2e::requests::waiting;
 use crate::support::client::Raw;
 use crate::support::git_site::{GitSite, git};
 use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
-use crate::support::site::LOOPBACK;
+use crate::support::site::LOOPBACK_WHILE_AWAY;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -42,7 +42,7 @@ impl Forge {
     fn at(origin: &'static str, site: GitSite, host: TestHost, options: &[&str]) -> Self {
         let bare = site.repository("ada/tulip.git", "tulip.txt", "red");
         site.repository("ada/rose.git", "rose.txt", "white");
-        host.configure(LOOPBACK);
+        host.configure(LOOPBACK_WHILE_AWAY);
         host.up();
         host.agent("a");
         host.ctl_given("top-secret-token-1\n", &["secret", "set", "forge"]).ok();

@@ -4,7 +4,7 @@
 
 use super::calls::why_last_call;
 use crate::support::host_fixture::TestHost;
-use crate::support::site::granted;
+use crate::support::site::granted_while_away;
 use serde_json::{Value, json};
 
 /// The modes, weakest last.
@@ -27,7 +27,7 @@ fn is(status: &str, code: &str, lifted: &[&str]) -> (String, String, Value) {
 
 #[test]
 fn each_mode_has_each_outcome_for_a_request() {
-    let (site, host) = granted(TestHost::new(), &["GET", "POST"], &["/notes"]);
+    let (site, host) = granted_while_away(TestHost::new(), &["GET", "POST"], &["/notes"]);
     let post = format!("post tulips at {}", site.url("/notes"));
     for mode in MODES {
         set_mode(&host, mode);
@@ -68,7 +68,7 @@ fn each_mode_has_each_outcome_for_a_request() {
 
 #[test]
 fn each_lifted_stage_is_named_in_one_entry() {
-    let (site, host) = granted(TestHost::new(), &["GET", "POST"], &["/notes"]);
+    let (site, host) = granted_while_away(TestHost::new(), &["GET", "POST"], &["/notes"]);
     set_mode(&host, "dangerous_warn");
     host.say("a", &format!("fetch {}", site.url("/notes")));
     assert!(host.entries("call.would_have_blocked").is_empty(), "reading needs no mode");

@@ -8,12 +8,12 @@ use crate::support::git_site::GitSite;
 use crate::support::host_fixture::{TestHost, wait_for};
 use crate::support::needs::needs;
 use crate::support::processes::descendants;
-use crate::support::site::{LOOPBACK, Site};
+use crate::support::site::{LOOPBACK_WHILE_AWAY, Site};
 use serde_json::{Value, json};
 
 /// Starts a host with an agent that may run commands, and the grant of a server on this port to its commands.
 fn host_with(port: u16, grant: &Value) -> TestHost {
-    let host = TestHost::new().configured(LOOPBACK).started_with("a");
+    let host = TestHost::new().configured(LOOPBACK_WHILE_AWAY).started_with("a");
     host.change("a", "enabled_tools", &json!({ "add": ["run_command"] }));
     let mut payload = json!({ "host": "127.0.0.1", "port": port, "methods": ["GET", "POST"], "commands": "other" });
     payload.as_object_mut().expect("an object").extend(grant.as_object().expect("an object").clone());
@@ -160,7 +160,7 @@ fn other_host_for_a_waiting_command_needs_another_yes() {
 fn secret_of_a_grant_is_nowhere_in_the_jail() {
     let git = GitSite::start();
     git.repository("ada/tulip.git", "tulip.txt", "red");
-    let host = TestHost::new().configured(LOOPBACK).started_with("a");
+    let host = TestHost::new().configured(LOOPBACK_WHILE_AWAY).started_with("a");
     host.ctl_given("top-secret-token-1\n", &["secret", "set", "forge"]).ok();
     host.change("a", "enabled_tools", &json!({ "add": ["run_command"] }));
     let port = git.port.to_string();

@@ -10,7 +10,7 @@ use crate::support::hooks::{Hook, Receiver, Response, add_place};
 use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
 use crate::support::model_server::{Act, Server};
 use crate::support::record;
-use crate::support::site::{LOOPBACK, Site};
+use crate::support::site::{LOOPBACK, PEOPLE_AWAY, Site};
 use ironclaw_operator::PANIC_FILE;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -32,7 +32,7 @@ enum Interruption {
 /// Returns a host whose agent has the grant of a site and, as a destination, a person on a channel. The owner has a place.
 fn host_with(site: &Site, shop: &Receiver, desk: &Receiver) -> TestHost {
     let host = TestHost::with_clock()
-        .configured(&format!("[webhook]\nlisten = \"127.0.0.1:0\"\nbackoff_ms = 20\n{LOOPBACK}"))
+        .configured(&format!("[webhook]\nlisten = \"127.0.0.1:0\"\nbackoff_ms = 20\n{LOOPBACK}{PEOPLE_AWAY}"))
         .started_with("a");
     host.change("a", "enabled_tools", &json!({ "add": ["http_fetch", "run_command"] }));
     let grant = json!({ "host": "127.0.0.1", "port": site.port, "methods": ["GET", "POST"], "paths": ["/notes"] });

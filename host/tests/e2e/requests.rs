@@ -5,13 +5,20 @@
 use crate::support::client::{self, Raw, check_refused};
 use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
 use crate::support::record;
-use crate::support::site::{Site, granted};
+use crate::support::site::{Site, granted, granted_while_away};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixStream;
 
-/// Returns a site, a host of this user with an agent that has the tool and the grant of the site, and a client.
+/// Returns a site, a host of this user with an agent that has the tool and the grant of the site, and a client. Its people are away.
 pub(crate) fn host_with(methods: &[&str], paths: &[&str]) -> (Site, TestHost, Raw) {
+    let (site, host) = granted_while_away(TestHost::own(Build::Plain), methods, paths);
+    let raw = Raw::of(&host);
+    (site, host, raw)
+}
+
+/// Returns the same, with people who may come.
+pub(crate) fn host_with_people(methods: &[&str], paths: &[&str]) -> (Site, TestHost, Raw) {
     let (site, host) = granted(TestHost::own(Build::Plain), methods, paths);
     let raw = Raw::of(&host);
     (site, host, raw)
@@ -31,7 +38,7 @@ pub(crate) fn say(raw: &Raw, text: &str) -> String {
 
 /// Waits until the person of this client has the answer to their message.
 pub(crate) fn delivered(raw: &Raw, message: &str) {
-    wait_for("an answer", || raw.get(&format!("/v1/messages/{message}")).1["status"] == "delivered");
+    wait_for("an answer", || raw.get(&format!("/v1/messages/{message}?wait_ms=1000")).1["status"] == "delivered");
 }
 
 pub(crate) fn answered(host: &TestHost, message: &str) {
@@ -254,7 +261,7 @@ impl Stream {
 
 #[test]
 fn present_person_decides_and_the_same_turn_goes_on() {
-    let (site, host, raw) = host_with(&["POST"], &["/notes"]);
+    let (site, host, raw) = host_with_people(&["POST"], &["/notes"]);
     let message = raw.send("a", &format!("post tulips at {}", site.url("/notes")));
     let mut stream = Stream::open(&raw, &message);
     let asked = stream.next("request");
@@ -270,7 +277,7 @@ fn present_person_decides_and_the_same_turn_goes_on() {
 
 #[test]
 fn turn_goes_on_when_the_present_person_leaves() {
-    let (site, _host, raw) = host_with(&["POST"], &["/notes"]);
+    let (site, _host, raw) = host_with_people(&["POST"], &["/notes"]);
     let message = raw.send("a", &format!("post tulips at {}", site.url("/notes")));
     let mut stream = Stream(BufReader::new(raw.try_decide_at(&message).expect("sent")));
     let asked = stream.next("request");
@@ -284,7 +291,7 @@ fn turn_goes_on_when_the_present_person_leaves() {
 
 #[test]
 fn turn_waits_for_no_person_at_the_next_message() {
-    let (site, _host, raw) = host_with(&["POST"], &["/notes"]);
+    let (site, _host, raw) = host_with_people(&["POST"], &["/notes"]);
     let say = |text: &str| raw.send("a", &format!("post {text} at {}", site.url("/notes")));
     let first = say("tulips");
     let mut stream = Stream::open(&raw, &first);
@@ -357,7 +364,7 @@ fn says_the_page(host: &TestHost) -> bool {
 
 #[test]
 fn job_reads_writes_asks_once_and_posts_inline() {
-    let (site, host, raw) = host_with(&["GET", "POST"], &["/page", "/notes"]);
+    let (site, host, raw) = host_with_people(&["GET", "POST"], &["/page", "/notes"]);
     let mut stream = Stream::open(&raw, &raw.send("a", &job(&site)));
     let asked = stream.next("request");
     assert_eq!(asked["arguments"]["body"], "lilies");

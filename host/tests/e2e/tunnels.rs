@@ -8,7 +8,7 @@ use crate::support::git_site::GitSite;
 use crate::support::host_fixture::{TestHost, wait_for};
 use crate::support::needs::needs;
 use crate::support::processes::descendants;
-use crate::support::site::LOOPBACK;
+use crate::support::site::LOOPBACK_WHILE_AWAY;
 use crate::support::tls_site::{PAGE, TlsSite, client_hello, client_hello_with_ech};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -36,7 +36,7 @@ fn hex(bytes: &[u8]) -> String {
 /// Starts a server, and a host with an agent whose commands may use tunnels to it.
 fn host_with(more: &[&str]) -> (TlsSite, TestHost) {
     let site = TlsSite::start();
-    let host = TestHost::new().configured(LOOPBACK).started_with("a");
+    let host = TestHost::new().configured(LOOPBACK_WHILE_AWAY).started_with("a");
     host.change("a", "enabled_tools", &json!({ "add": ["run_command"] }));
     grant(&host, &site, more);
     (site, host)

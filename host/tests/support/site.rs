@@ -11,6 +11,12 @@ use std::sync::{Arc, Mutex};
 /// Hosts of this machine may be granted.
 pub(crate) const LOOPBACK: &str = "[egress]\nloopback = true\n";
 
+/// A turn does not wait for people: no client follows its messages, and it need not be awaited.
+pub(crate) const PEOPLE_AWAY: &str = "[approval]\nwait_seconds = 0\n";
+
+/// Both settings.
+pub(crate) const LOOPBACK_WHILE_AWAY: &str = "[egress]\nloopback = true\n[approval]\nwait_seconds = 0\n";
+
 /// A server that answers each request with one page and keeps the requests.
 pub(crate) struct Site {
     pub(crate) port: u16,
@@ -96,9 +102,22 @@ pub(crate) fn granted(host: TestHost, methods: &[&str], paths: &[&str]) -> (Site
     (site, host)
 }
 
+/// Returns the same, with people who are away.
+pub(crate) fn granted_while_away(host: TestHost, methods: &[&str], paths: &[&str]) -> (Site, TestHost) {
+    let site = Site::start();
+    host.configure(LOOPBACK_WHILE_AWAY);
+    grant_configured(&host, &site, methods, paths);
+    (site, host)
+}
+
 /// Starts a host with an agent that has the tool and the grant.
 pub(crate) fn grant(host: &TestHost, site: &Site, methods: &[&str], paths: &[&str]) {
     host.configure(LOOPBACK);
+    grant_configured(host, site, methods, paths);
+}
+
+/// Does the same for a host with its settings, which include [`LOOPBACK`].
+fn grant_configured(host: &TestHost, site: &Site, methods: &[&str], paths: &[&str]) {
     host.up();
     host.agent("a");
     host.change("a", "enabled_tools", &json!({ "add": ["http_fetch"] }));

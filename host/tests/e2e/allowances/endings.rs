@@ -6,7 +6,7 @@ use super::{codes, inbox, post, posting_host};
 use crate::support::client::Raw;
 use crate::support::host_fixture::{TestHost, wait_for};
 use crate::support::record;
-use crate::support::site::{Site, granted};
+use crate::support::site::{Site, granted_while_away};
 use serde_json::{Value, json};
 
 /// Adds an allowance of the person of this client for posts to an address, and returns its number.
@@ -150,7 +150,7 @@ fn restore_of_a_backup_ends_allowances() {
 
 #[test]
 fn expired_allowance_permits_nothing() {
-    let (site, mut host) = granted(TestHost::with_clock(), &["POST"], &["/notes"]);
+    let (site, mut host) = granted_while_away(TestHost::with_clock(), &["POST"], &["/notes"]);
     let raw = Raw::of(&host);
     let id = add(&raw, &site.url("/notes"), 2);
     post(&raw, "one", "roses", &site.url("/notes"));

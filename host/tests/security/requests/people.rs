@@ -3,7 +3,9 @@
 //! See `security::requests` for changed records.
 
 use super::{id, inbox};
-use crate::e2e::requests::{Stream, answered, approve, host_with, post, reject, request, say, waiting};
+use crate::e2e::requests::{
+    Stream, answered, approve, host_with, host_with_people, post, reject, request, say, waiting,
+};
 use crate::support::client::{Raw, code, exchange};
 use crate::support::hooks::add_shop;
 use crate::support::host_fixture::{Build, TestHost, wait_for};
@@ -145,7 +147,7 @@ fn channel_identity_decides_nothing() {
 
 #[test]
 fn another_person_types_during_pause() {
-    let (site, host, _) = host_with(&["POST"], &["/notes"]);
+    let (site, host, _) = host_with_people(&["POST"], &["/notes"]);
     let mara = Raw::add_person(&host, "mara", &["--role", "member"]);
     let otto = Raw::add_person(&host, "otto", &["--role", "member"]);
     say(&mara, "hello");
