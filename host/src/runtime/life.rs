@@ -5,6 +5,7 @@
 
 mod effect;
 mod event;
+mod stage;
 
 pub(crate) use effect::{Effect, Ending, Note};
 pub(crate) use event::Event;
@@ -15,6 +16,7 @@ use crate::sessions::store::{FailureReason, SessionState};
 use crate::turns::turn::TurnEnd;
 use ironclaw_jail::shortage::Shortage;
 use ironclaw_store::error::Error;
+use stage::{Setback, SlotProgress, Stage, Then};
 
 /// The life of an actor; `C` is a command, which it passes on and never opens.
 pub(crate) struct Life<C> {
@@ -35,64 +37,6 @@ pub(crate) struct Life<C> {
     keeps_attempts: bool,
     /// The number of failures in a row at which the session is parked.
     failures_max: u32,
-}
-
-/// The session's progress toward a slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SlotProgress {
-    None,
-    InLine,
-    Held,
-}
-
-/// The event that the actor waits for.
-#[derive(Debug)]
-enum Stage<C> {
-    New,
-    /// The end of an effect without a result.
-    Doing(Then<C>),
-    Finding,
-    FindingWork,
-    Measuring,
-    InLine,
-    CheckingRoom,
-    Launching,
-    /// The cause of a failed launch.
-    ProbingLaunch(FailureReason),
-    Working,
-    EndingProcesses(SleepReason<C>),
-    Draining(SleepReason<C>),
-    /// The cause of the end of a sandbox.
-    ProbingFailure(FailureReason),
-    CheckingLauncher(Setback),
-    Counting(FailureReason),
-    BackingOff,
-    NotingStop,
-    Leaving,
-    /// The cause of an error of the host.
-    ProbingError,
-    Pausing,
-    Over,
-}
-
-/// The step after an effect.
-#[derive(Debug)]
-enum Then<C> {
-    Look,
-    Deliver,
-    AwaitSlot,
-    AwaitBackoff,
-    Requeue(SleepReason<C>),
-    Settle(SleepReason<C>),
-    /// The same as `Settle`, but without processes.
-    Conclude(SleepReason<C>),
-}
-
-/// The reason that the session does not run again at once.
-#[derive(Debug)]
-enum Setback {
-    Shortage(Shortage),
-    Failure(FailureReason),
 }
 
 impl<C: HasKind> Life<C> {
@@ -447,17 +391,6 @@ impl<C: HasKind> Life<C> {
         effects.extend(self.give_back());
         effects.push(Effect::End);
         self.wait(Stage::Over, effects)
-    }
-}
-
-impl<C> Stage<C> {
-    fn into_command(self) -> Option<C> {
-        match self {
-            Self::Doing(Then::Requeue(reason) | Then::Settle(reason) | Then::Conclude(reason))
-            | Self::EndingProcesses(reason)
-            | Self::Draining(reason) => reason.into_command(),
-            _ => None,
-        }
     }
 }
 
