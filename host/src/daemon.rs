@@ -67,7 +67,7 @@ async fn serve(opened: &Opened, launcher: Handle) -> Result<(), Error> {
     parts.stops.apply_panic_file().await?;
     tokio::spawn(parts.stops.clone().watch_for_panic_file());
     tracing::info!(version = env!("CARGO_PKG_VERSION"), %boot, home = %home.path().display(), "listening");
-    warm_up::begin();
+    warm_up::begin(parts.sessions.clone());
     let reason = supervise::wait(&mut workers, &parts.jails.launcher).await?;
     workers.begin_end();
     // New clients are not accepted; open requests end; then the record is closed.

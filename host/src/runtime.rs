@@ -15,6 +15,7 @@ pub mod launch;
 mod life;
 pub mod link;
 pub mod pipeline;
+pub mod prepared;
 pub mod projection;
 pub mod receipts;
 pub mod recovery;

@@ -82,6 +82,7 @@ mod e2e {
     pub(crate) mod packages;
     mod packages_change;
     mod people;
+    mod prepared;
     mod private_names;
     mod promises;
     mod prompts;

@@ -1,17 +1,25 @@
-//! The first use of what each message needs, in the background of a start: patterns and tables are made before a person waits for them.
+//! The first use of what each message needs, in the background of a start: patterns and tables are made, and the conversations in use
+//! are waked, before a person waits for them.
 //!
-//! Decides nothing and changes nothing: what it finds in its fixed texts is dropped. See [`super::serve`].
+//! Decides nothing: what it finds in its fixed texts is dropped. See [`super::serve`] and [`crate::runtime::prepared`].
 
 use crate::registry::tools;
+use crate::runtime::sessions::Sessions;
 use ironclaw_judge::provenance::spans::Span;
 use ironclaw_judge::scope;
 
 /// A message without words of any language, so that the reading tries each of them.
 const MESSAGE: &str = "hello";
 
-/// Begins it in a thread of its own. A message that arrives earlier makes what it needs itself, or waits for the part that is being made.
-pub(super) fn begin() {
-    drop(tokio::task::spawn_blocking(run));
+/// Begins it in a task of its own. A message that arrives earlier makes what it needs itself, or waits for the part that is being made.
+pub(super) fn begin(sessions: Sessions) {
+    tokio::spawn(async move {
+        // Its end is no condition of a wake.
+        let _ = tokio::task::spawn_blocking(run).await;
+        if let Err(error) = sessions.prepare_recent().await {
+            tracing::warn!(%error, "the conversations in use were not waked; their next messages wake them");
+        }
+    });
 }
 
 fn run() {

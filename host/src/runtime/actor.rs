@@ -25,6 +25,7 @@ use ironclaw_operator::LedgerEvent;
 use ironclaw_state::State;
 use ironclaw_state::home::Home;
 use ironclaw_store::error::Error;
+use ironclaw_store::tables::facts;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -94,6 +95,7 @@ impl Actor {
             Effect::Measure => Event::Measured(self.runtime.workspaces.look(self.id).await),
             Effect::EndOverBound(over) => self.end_over_bound(over).await.map(done)?,
             Effect::AwaitSlot => self.await_slot(resources).await,
+            Effect::TakeFreeSlot => self.take_free_slot(resources),
             Effect::CheckRoom => Event::Room(shortages::storage_shortage(home)),
             Effect::Launch => return Ok(self.launch(resources).await),
             Effect::Probe(reported) => Event::Probed(shortages::find(home, reported)),
@@ -155,7 +157,9 @@ impl Actor {
                 self.runtime.turns.deadlines.end(self.id);
             }
             Effect::SetBackoff(tries) => resources.backoff_until = Instant::now() + self.backoff(tries),
-            Effect::Answer(Command::Stop(_, done) | Command::Shutdown(done)) => reply(done, ()),
+            Effect::Answer(Command::Stop(_, done) | Command::Shutdown(done) | Command::Prepare(done)) => {
+                reply(done, ())
+            }
             Effect::RefuseProof(Command::Prove(_, done)) => {
                 reply(done, Err("an emergency stop is in force: nothing is launched, not even a self-test".to_owned()));
             }
@@ -202,6 +206,17 @@ impl Actor {
         let Some(person) = person.await? else { return Ok(Event::Work(false)) };
         resources.person = person;
         Ok(Event::Work(true))
+    }
+
+    /// Takes a slot on behalf of the person who began the session.
+    fn take_free_slot(&self, resources: &mut Resources) -> Event<Command> {
+        let slot = resources.session.as_ref().and_then(|session| {
+            let person = session.person.map(|person| format!("{person}")).unwrap_or_default();
+            self.runtime.admission.take_free(session.agent, &person, self.id)
+        });
+        let is_held = slot.is_some();
+        resources.slot = slot;
+        if is_held { Event::SlotHeld } else { Event::NoSlot }
     }
 
     /// Waits for a command, the emergency stop or the slot, with priority in this order.
@@ -309,7 +324,7 @@ impl Actor {
                 reply(done, removed);
             }
             Command::Prove(by, done) => reply(done, self.prove(&session, by).await),
-            Command::Wake | Command::Respawn | Command::Stop(..) | Command::Shutdown(_) => {}
+            Command::Wake | Command::Prepare(_) | Command::Respawn | Command::Stop(..) | Command::Shutdown(_) => {}
         }
         Ok(())
     }
@@ -360,6 +375,7 @@ impl Actor {
             let turns = Arc::clone(&self.runtime.turns);
             let note = self.state().write(move |tx| {
                 requests::withdraw_approved(tx, &turns.record, id, "its session was stopped")?;
+                facts::add_stopped_session(tx, id)?;
                 Entry::new(LedgerEvent::SessionStopped).session(id).with("by", by).append(tx)?;
                 Ok::<_, Error>(())
             });

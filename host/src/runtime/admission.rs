@@ -81,6 +81,23 @@ impl Admission {
         Slot { admission: Arc::clone(self), session, state }
     }
 
+    /// Takes a slot for a session without work, if one is free under `fair::may_take_free`. The slot is idle: other sessions may ask it
+    /// back at any time. A session that already waits or holds a slot must not take one.
+    pub fn take_free(self: &Arc<Self>, agent: AgentId, person: &str, session: SessionId) -> Option<Slot> {
+        let mut taken = None;
+        self.change(|inner| {
+            if !fair::may_take_free(agent, &inner.waiting, &inner.awake, self.limits) {
+                return;
+            }
+            inner.awake.enter(agent, person.to_owned(), session);
+            inner.awake.idle(session);
+            let (sender, state) = watch::channel(SlotState::Held);
+            inner.watchers.insert(session, sender);
+            taken = Some(state);
+        });
+        taken.map(|state| Slot { admission: Arc::clone(self), session, state })
+    }
+
     /// Returns the position of a waiting session in the queue, from 1.
     pub fn queue_position(&self, session: SessionId) -> Option<usize> {
         self.lock().waiting.order().iter().position(|waiting| *waiting == session).map(|at| at + 1)
@@ -180,6 +197,35 @@ impl Drop for Slot {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_slot_without_work_keeps_the_bounds() {
+        let admission = Admission::new(Limits { awake_max: 4, awake_per_agent_max: 2 });
+        let (first, second, third) = (AgentId::new(), AgentId::new(), AgentId::new());
+        let take = |agent| admission.take_free(agent, "ann", SessionId::new());
+        let of_first = take(first).expect("every slot is free");
+        assert!(take(first).is_none(), "half of the slots of one agent");
+        let of_second = take(second).expect("half of the slots are free");
+        assert!(take(third).is_none(), "half of all slots");
+        drop((of_first, of_second));
+        assert_eq!(admission.occupancy(), Occupancy { awake: 0, awake_max: 4, waiting: 0 });
+        assert!(admission.lock().watchers.is_empty(), "no watcher is left");
+        let only = Admission::new(Limits { awake_max: 1, awake_per_agent_max: 1 });
+        assert!(only.take_free(first, "ann", SessionId::new()).is_none(), "the only slot is for work");
+    }
+
+    #[tokio::test]
+    async fn a_slot_without_work_gives_way_to_work() {
+        let admission = Admission::new(Limits { awake_max: 2, awake_per_agent_max: 2 });
+        let agent = AgentId::new();
+        let mut free = admission.take_free(agent, "ann", SessionId::new()).expect("half of the slots are free");
+        let mut working: Vec<_> = (0..2).map(|_| admission.join(agent, "ann", SessionId::new())).collect();
+        working[0].held().await;
+        free.asked_back().await;
+        assert!(admission.take_free(agent, "ann", SessionId::new()).is_none(), "a session waits");
+        drop(free);
+        working[1].held().await;
+    }
 
     #[tokio::test]
     async fn released_slot_goes_to_the_next_waiting_session() {

@@ -15,6 +15,9 @@ use tokio::sync::oneshot;
 pub enum Command {
     /// Look for work and for deliveries without a receipt; an emergency stop may have delayed them.
     Wake,
+    /// Wake without work if a slot is free and no session waits for one. The reply comes when the session is awake; without it the session
+    /// was not waked for this.
+    Prepare(oneshot::Sender<()>),
     /// Sleep now; an open turn is closed and its messages wait for the next wake.
     Stop(PersonId, oneshot::Sender<()>),
     /// End the open turn, or else the next one, with a notice.
@@ -34,6 +37,7 @@ pub enum Command {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CommandKind {
     Wake,
+    Prepare,
     Stop,
     Cancel,
     Shutdown,
@@ -52,6 +56,7 @@ impl HasKind for Command {
     fn kind(&self) -> CommandKind {
         match self {
             Self::Wake => CommandKind::Wake,
+            Self::Prepare(_) => CommandKind::Prepare,
             Self::Stop(..) => CommandKind::Stop,
             Self::Cancel(..) => CommandKind::Cancel,
             Self::Shutdown(_) => CommandKind::Shutdown,
@@ -115,8 +120,8 @@ impl HasKind for Ticket {
 #[cfg(test)]
 impl Ticket {
     pub(crate) fn numbered(number: usize) -> Self {
-        use CommandKind::{Cancel, Prove, Release, Remove, Respawn, Shutdown, Stop, Wake};
-        let asks = [Wake, Stop, Cancel, Shutdown, Release, Respawn, Remove, Prove];
+        use CommandKind::{Cancel, Prepare, Prove, Release, Remove, Respawn, Shutdown, Stop, Wake};
+        let asks = [Wake, Stop, Cancel, Shutdown, Release, Respawn, Remove, Prove, Prepare];
         Self(asks[number % asks.len()], number)
     }
 

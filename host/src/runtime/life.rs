@@ -23,6 +23,8 @@ pub(crate) struct Life<C> {
     stage: Stage<C>,
     /// A command that came during another effect.
     pending: Option<C>,
+    /// The command to wake without work, until the session is awake or cannot be.
+    preparing: Option<C>,
     /// The shutdown command of the daemon; the reason to sleep is handled first.
     shutdown: Option<C>,
     /// `true` after an operator stopped the session: work waits until the next wake.
@@ -45,6 +47,7 @@ impl<C: HasKind> Life<C> {
         Self {
             stage: Stage::New,
             pending: None,
+            preparing: None,
             shutdown: None,
             is_held: false,
             slot: SlotProgress::None,
@@ -64,11 +67,13 @@ impl<C: HasKind> Life<C> {
             (Stage::Doing(then), Event::Done) => self.proceed_with(then),
             (Stage::Finding, Event::Found { standing, is_halted }) => self.found(standing, is_halted),
             (Stage::Finding, Event::Gone) => self.wait(Stage::Leaving, vec![Effect::LeaveRemoved]),
-            (Stage::FindingWork, Event::Work(true)) if self.slot == SlotProgress::None => {
-                self.wait(Stage::Measuring, vec![Effect::Measure])
+            (Stage::FindingWork, Event::Work(has_work)) => self.found_work(has_work),
+            // A session without work has no turn that could get the notice.
+            (Stage::Measuring, Event::Measured(Some(_))) if self.preparing.is_some() => self.leave_or_wait(),
+            (Stage::Measuring, Event::Measured(None)) if self.preparing.is_some() => {
+                self.wait(Stage::TakingFreeSlot, vec![Effect::TakeFreeSlot])
             }
-            (Stage::FindingWork, Event::Work(true)) => self.stay_in_line(),
-            (Stage::FindingWork, Event::Work(false)) => self.leave_or_wait(),
+            (Stage::TakingFreeSlot, Event::NoSlot) => self.leave_or_wait(),
             // This also holds after a turn that exceeded the bound: nothing is launched into a full workspace.
             (Stage::Measuring, Event::Measured(Some(over))) => {
                 self.wait(Stage::Doing(Then::Deliver), vec![Effect::EndOverBound(over)])
@@ -80,7 +85,7 @@ impl<C: HasKind> Life<C> {
             (Stage::InLine, Event::Asked { command, .. }) => self.command_while_waiting(command, Then::AwaitSlot),
             // Without a slot nothing is launched, even if the emergency stop ends a moment later.
             (Stage::InLine, Event::Halted) => self.give_back_then(Self::look),
-            (Stage::InLine, Event::SlotHeld) => {
+            (Stage::InLine | Stage::TakingFreeSlot, Event::SlotHeld) => {
                 self.slot = SlotProgress::Held;
                 self.wait(Stage::CheckingRoom, vec![Effect::CheckRoom])
             }
@@ -104,6 +109,8 @@ impl<C: HasKind> Life<C> {
     /// Takes the events of a launch, and those after a failure.
     fn step_awake(&mut self, stage: Stage<C>, event: Event<C>) -> Vec<Effect<C>> {
         match (stage, event) {
+            // Only work waits for the end of a shortage.
+            (Stage::CheckingRoom, Event::Room(Some(_))) if self.preparing.is_some() => self.leave_or_wait(),
             (Stage::CheckingRoom, Event::Room(Some(shortage))) => self.conclude(SleepReason::Short(shortage)),
             (Stage::CheckingRoom, Event::Room(None)) => {
                 self.wait(Stage::Launching, vec![Effect::Show(Phase::Starting), Effect::Launch])
@@ -126,7 +133,10 @@ impl<C: HasKind> Life<C> {
             (Stage::Launching, Event::Launched) => {
                 self.is_awake = true;
                 let work = Effect::Work { keeps_attempts: self.keeps_attempts };
-                self.wait(Stage::Working, vec![Effect::Show(Phase::Awake), Effect::NoteShortage(None), work])
+                let mut effects = vec![Effect::Show(Phase::Awake), Effect::NoteShortage(None)];
+                effects.extend(self.preparing.take().map(Effect::Answer));
+                effects.push(work);
+                self.wait(Stage::Working, effects)
             }
             (Stage::Working, Event::Slept { reason, shutdown, is_halted, keeps_attempts }) => {
                 (self.shutdown, self.keeps_attempts) = (shutdown, keeps_attempts);
@@ -216,6 +226,21 @@ impl<C: HasKind> Life<C> {
         self.wait(Stage::FindingWork, vec![Effect::FindWork])
     }
 
+    fn found_work(&mut self, has_work: bool) -> Vec<Effect<C>> {
+        if !has_work && self.preparing.is_none() {
+            return self.leave_or_wait();
+        }
+        // Work has its own place in the line.
+        let command = if has_work { self.preparing.take() } else { None };
+        let mut effects: Vec<_> = command.map(Effect::Abandon).into_iter().collect();
+        effects.extend(if self.slot == SlotProgress::None {
+            self.wait(Stage::Measuring, vec![Effect::Measure])
+        } else {
+            self.stay_in_line()
+        });
+        effects
+    }
+
     fn leave_or_wait(&mut self) -> Vec<Effect<C>> {
         self.give_back_then(|life| life.wait(Stage::Leaving, vec![Effect::LeaveOrWait]))
     }
@@ -237,6 +262,11 @@ impl<C: HasKind> Life<C> {
         match command.kind() {
             CommandKind::Wake => self.deliver(then),
             CommandKind::Respawn => self.proceed_with(then),
+            CommandKind::Prepare => {
+                let mut effects = vec![Effect::Abandon(command)];
+                effects.extend(self.proceed_with(then));
+                effects
+            }
             CommandKind::Stop
             | CommandKind::Cancel
             | CommandKind::Shutdown
@@ -257,6 +287,10 @@ impl<C: HasKind> Life<C> {
                 self.deliver(Then::Look)
             }
             CommandKind::Respawn => self.look(),
+            CommandKind::Prepare => {
+                let before = self.preparing.replace(command);
+                self.look_after(before.map(Effect::Abandon).into_iter().collect())
+            }
             CommandKind::Stop => self.wait(Stage::NotingStop, vec![Effect::NoteStop(command)]),
             CommandKind::Shutdown => self.end(Some(Effect::Answer(command))),
             CommandKind::Cancel => self.wait(Stage::Doing(Then::Deliver), vec![Effect::RunCommand(command)]),
@@ -374,9 +408,12 @@ impl<C: HasKind> Life<C> {
         self.wait(Stage::ProbingError, effects)
     }
 
+    /// Gives the slot back. A session that was waked without work is not waked again.
     fn give_back(&mut self) -> Vec<Effect<C>> {
         let slot = std::mem::replace(&mut self.slot, SlotProgress::None);
-        (slot != SlotProgress::None).then_some(Effect::GiveSlotBack).into_iter().collect()
+        let mut effects: Vec<_> = self.preparing.take().map(Effect::Abandon).into_iter().collect();
+        effects.extend((slot != SlotProgress::None).then_some(Effect::GiveSlotBack));
+        effects
     }
 
     fn give_back_then(&mut self, then: impl FnOnce(&mut Self) -> Vec<Effect<C>>) -> Vec<Effect<C>> {

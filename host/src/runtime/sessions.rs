@@ -89,7 +89,7 @@ impl Sessions {
         answer.await.map_err(|_| Error::Stopping)
     }
 
-    fn send(&self, session: SessionId, command: Command) -> Result<(), Unsent> {
+    pub(super) fn send(&self, session: SessionId, command: Command) -> Result<(), Unsent> {
         let begin = |start| {
             let actor = actor::run(Arc::clone(&self.runtime), Arc::clone(&self.actors), session, start);
             drop(tokio::spawn(actor));

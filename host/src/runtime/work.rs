@@ -284,6 +284,11 @@ impl<C: HasKind> Work<C> {
             // `OpenTurn` finds undelivered answers in the transaction that looks for messages.
             CommandKind::Wake if self.open_until.is_none() => self.proceed(),
             CommandKind::Wake => self.then(Then::ProjectReceipts, Effect::Deliver),
+            CommandKind::Prepare => {
+                let mut effects = vec![Effect::Abandon(command)];
+                effects.extend(self.proceed());
+                effects
+            }
             CommandKind::Respawn => {
                 self.is_stale = true;
                 self.proceed()

@@ -4,7 +4,7 @@
 
 pub use ironclaw_store::tables::sessions::{
     Origin, OriginKind, ScheduleRuns, Session, SessionState, all, find, find_by_origin, find_own, give_uid_back,
-    list_for_agent, list_for_person, note_failure, removed, touch, was_of,
+    list_for_agent, list_for_person, note_failure, recently_active, removed, touch, was_of,
 };
 
 use crate::registry::{self, Agent, Person, Role};

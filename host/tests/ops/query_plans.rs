@@ -48,12 +48,14 @@ const MAY_SORT: &[(&str, &str)] = &[
     ("deliveries.seen_at IS NULL", "the replies that a person did not read are few"),
     ("FROM sessions WHERE state <> 'removed' ORDER BY created_at, id", "the status lists all sessions"),
     ("json_group_array(key)", "the sweep of old rows runs once an hour"),
+    ("last_active_at >= ?1", "a start looks once for the conversations in use"),
 ];
 
 /// Parts of statements that may scan, and the reason.
 const MAY_SCAN: &[(&str, &str)] = &[
     ("FROM ledger ORDER BY seq", "it reads the first or the last row"),
     ("json_group_array(key)", "the sweep of old rows runs once an hour"),
+    ("last_active_at >= ?1", "a start looks once for the conversations in use"),
     ("open_turn IS NOT NULL", "a start, an emergency stop and the state of the host look at all sessions"),
 ];
 

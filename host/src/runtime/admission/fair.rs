@@ -264,6 +264,14 @@ pub fn next(waiting: &Waiting, awake: &Awake, limits: Limits) -> Option<Step> {
     })
 }
 
+/// Returns whether a session of this agent may hold a slot without work: no session waits for a slot, and fewer than half of the slots are
+/// held, of all and of the agent. So the next work finds a free slot, and waits for no other session to end.
+pub fn may_take_free(agent: AgentId, waiting: &Waiting, awake: &Awake, limits: Limits) -> bool {
+    waiting.len() == 0
+        && awake.len() < limits.awake_max / 2
+        && awake.count(|held| held.agent == agent) < limits.awake_per_agent_max / 2
+}
+
 /// Returns the people who wait at an agent and hold no slot there.
 fn people_without_slot<'a>(
     agent: AgentId,

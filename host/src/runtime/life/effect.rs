@@ -49,6 +49,8 @@ pub(crate) enum Effect<C> {
     EndOverBound(Over),
     /// Wait for a command, the emergency stop, or the slot: `Asked`, `MailboxClosed`, `Halted`, `SlotHeld`.
     AwaitSlot,
+    /// Take a slot for a session without work, without a wait: `SlotHeld`, `NoSlot`.
+    TakeFreeSlot,
     /// Check the room in the home: `Room`.
     CheckRoom,
     /// Launch: `Launched`, `LaunchFailed`, or `Halted`.

@@ -42,6 +42,8 @@ pub(crate) enum Event<C> {
     Halted,
     /// The session holds a slot.
     SlotHeld,
+    /// No slot is free for a session without work.
+    NoSlot,
     /// The wait is over.
     TimeOver,
     /// The actor has left the list of actors; no further command can reach it.

@@ -23,6 +23,7 @@ pub(super) enum Stage<C> {
     Finding,
     FindingWork,
     Measuring,
+    TakingFreeSlot,
     InLine,
     CheckingRoom,
     Launching,

@@ -10,7 +10,7 @@ use simulation::{FAILURES_MAX, Simulation, script, simulate, unwritten};
 use std::collections::BTreeSet;
 
 /// Effects that start work.
-const STARTING_EFFECTS: [&str; 4] = ["Join", "Launch", "Work {", "OpenTurn"];
+const STARTING_EFFECTS: [&str; 5] = ["Join", "TakeFreeSlot", "Launch", "Work {", "OpenTurn"];
 
 fn starts_work(seen: &str) -> bool {
     // The events of a launch start with the same letters.
@@ -146,7 +146,7 @@ proptest! {
 
     /// Impossible events cause no panic, and lose no command.
     #[test]
-    fn no_order_of_events_makes_it_panic(order in prop::collection::vec((0u8..28, any::<bool>()), 0..120)) {
+    fn no_order_of_events_makes_it_panic(order in prop::collection::vec((0u8..29, any::<bool>()), 0..120)) {
         let mut life = Life::new(FAILURES_MAX);
         let (mut given, mut back) = (0, 0);
         for (number, (kind, flag)) in order.into_iter().enumerate() {
@@ -192,6 +192,7 @@ fn any_event(kind: u8, flag: bool, number: usize) -> Event<Ticket> {
         24 => Event::Drained(flag.then(why)),
         25 => Event::Probed(flag.then_some(Shortage::Memory)),
         26 => Event::Launcher { is_dead: flag },
+        27 => Event::NoSlot,
         _ => Event::Counted(number as u32),
     }
 }
@@ -206,7 +207,7 @@ fn the_scripts_lead_to_every_effect() {
         let word = |text: &String| text.split(['(', ' ']).next().expect("there is a first").to_owned();
         seen.extend(simulate(script).trace.iter().map(word));
     }
-    let effects = "Join GiveSlotBack EndDrafts DropAwake SetBackoff Answer RefuseProof Abandon EndOverBound Launch \
+    let effects = "Join TakeFreeSlot NoSlot GiveSlotBack EndDrafts DropAwake SetBackoff Answer RefuseProof Abandon EndOverBound Launch \
         NoteRefusedLaunch Work Requeue Quarantine Park CountFailure AwaitBackoff Pause NoteStop RunCommand LeaveOrWait \
         LeaveRemoved CloseLeftOver OpenTurn EndTurn CloseTurn MissDeadline ReplaceReader FindEnd Cancel Prove Sleep \
         LaunchFailed";

@@ -1,6 +1,7 @@
 //! Single facts about this host. Tables: `meta`.
 
 use super::deliveries;
+use ironclaw_contract::ids::SessionId;
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;
@@ -30,6 +31,8 @@ pub enum Fact {
     DoubtfulDeliveries,
     /// The time up to which each time of a schedule was dealt with, by a trusted clock.
     SchedulesAttended,
+    /// The sessions that a person stopped, each with its time, as JSON.
+    StoppedSessions,
 }
 
 impl Fact {
@@ -47,6 +50,7 @@ impl Fact {
             Self::DefaultModel => "default_model",
             Self::DoubtfulDeliveries => "deliveries_doubtful",
             Self::SchedulesAttended => "schedules_attended",
+            Self::StoppedSessions => "sessions_stopped",
         }
     }
 }
@@ -90,6 +94,25 @@ pub fn backup(tx: &ReadTx<'_>, fact: Fact) -> Result<Option<BackupFact>, Error> 
 pub fn set_backup(tx: &mut WriteTx<'_>, fact: Fact, id: &str) -> Result<(), Error> {
     let made = BackupFact { id: id.to_owned(), at: tx.wall() };
     set(tx, fact, ironclaw_contract::canonical::to_string(&made))
+}
+
+/// Stopped sessions that the record keeps, newest first: a start asks for the few that were active a moment ago.
+const STOPPED_SESSIONS_MAX: usize = 256;
+
+/// Returns the sessions that a person stopped, newest first, each with the time of the stop in milliseconds since the epoch.
+pub fn stopped_sessions(tx: &ReadTx<'_>) -> Result<Vec<(SessionId, i64)>, Error> {
+    get(tx, Fact::StoppedSessions)?
+        .map_or(Ok(Vec::new()), |text| serde_json::from_str(&text))
+        .map_err(|_| Error::Stored("meta: sessions_stopped".to_owned()))
+}
+
+/// Records that a person stopped a session now.
+pub fn add_stopped_session(tx: &mut WriteTx<'_>, session: SessionId) -> Result<(), Error> {
+    let mut stopped = stopped_sessions(tx)?;
+    stopped.retain(|(before, _)| *before != session);
+    stopped.insert(0, (session, tx.now()));
+    stopped.truncate(STOPPED_SESSIONS_MAX);
+    set(tx, Fact::StoppedSessions, ironclaw_contract::canonical::to_string(&stopped))
 }
 
 /// Sets the generation of the record.

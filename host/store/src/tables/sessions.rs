@@ -187,6 +187,14 @@ pub fn find(tx: &ReadTx<'_>, id: SessionId) -> Result<Option<Session>, Error> {
     tx.find("SELECT * FROM sessions WHERE id = ?1 AND state <> 'removed'", [id], Session::read)
 }
 
+/// Returns the conversations that were active since this time and have no failure, the newest first, at most `most`. A session of the
+/// runs of schedules is none, and neither is one that has not answered yet.
+pub fn recently_active(tx: &ReadTx<'_>, since: i64, most: usize) -> Result<Vec<Session>, Error> {
+    let sql = "SELECT * FROM sessions WHERE state = 'live' AND last_active_at >= ?1 AND cursor > 0 AND failures = 0 AND runs = '' \
+               ORDER BY last_active_at DESC, id LIMIT ?2";
+    tx.list(sql, params![since, most as i64], Session::read)
+}
+
 /// Returns the session of this agent and origin, unless it is removed.
 pub fn find_by_origin(tx: &ReadTx<'_>, agent: AgentId, origin: &Origin) -> Result<Option<Session>, Error> {
     let sql = "SELECT * FROM sessions WHERE agent_id = ?1 AND channel = ?2 AND platform_id = ?3 AND thread_id = ?4 \

@@ -72,6 +72,8 @@ pub fn simulate(script: Vec<u8>) -> Simulation {
         waiting: 2,
         now: Duration::ZERO,
     };
+    // Some lives begin without work.
+    simulation.waiting -= u32::from(simulation.chance(3));
     simulation.send(CommandKind::Wake);
     let mut life = Life::new(FAILURES_MAX);
     let mut event = Some(Event::Begun);
@@ -138,6 +140,7 @@ impl Simulation {
                     CommandKind::Respawn,
                     CommandKind::Prove,
                     CommandKind::Wake,
+                    CommandKind::Prepare,
                 ];
                 let ask = self.chance(asks.len() as u8);
                 self.send(asks[usize::from(ask)]);
@@ -240,6 +243,11 @@ impl Simulation {
                 self.slot = if self.is_halted { self.slot } else { SlotProgress::Held };
                 Some(event)
             }),
+            Effect::TakeFreeSlot if self.chance(3) == 1 => Some(Event::NoSlot),
+            Effect::TakeFreeSlot => {
+                self.moves_slot(SlotProgress::None, SlotProgress::Held);
+                Some(Event::SlotHeld)
+            }
             Effect::CheckRoom => Some(Event::Room(self.shortage())),
             Effect::Launch => Some(self.launch()),
             Effect::Probe(reported) => Some(Event::Probed(reported.or_else(|| self.shortage()))),
@@ -269,6 +277,9 @@ impl Simulation {
             }),
             Effect::RunCommand(ticket) => self.run_command(&ticket),
             Effect::LeaveOrWait => {
+                if self.mailbox.is_empty() && self.standing == SessionState::Active && self.chance(8) > 3 {
+                    self.send(CommandKind::Prepare);
+                }
                 if self.mailbox.is_empty() && self.chance(8) > 0 {
                     // Most lives continue: a message or a release comes at this moment.
                     self.waiting += 1;

@@ -1,6 +1,7 @@
 //! Typical lives, event by event.
 
 use super::simulation::{FAILURES_MAX, unwritten};
+use crate::registry::quota::workspace::Over;
 use crate::runtime::command::{CommandKind, Ticket};
 use crate::runtime::life::{Event, Life};
 use crate::runtime::sleep_reason::SleepReason;
@@ -50,6 +51,19 @@ fn wakes(life: &mut Life<Ticket>, is_first: bool, keeps_attempts: &str) {
         (Event::Room(None), &["Show(Starting)", "Launch"]),
         (Event::Launched, &["Show(Awake)", "NoteShortage(None)", &work]),
     ]);
+}
+
+/// Makes the life of a session without work that is asked to wake.
+fn prepares() -> Life<Ticket> {
+    let mut life = Life::new(FAILURES_MAX);
+    life.takes(vec![
+        (Event::Begun, &["Deliver"]),
+        (Event::Done, &["Show(Asleep)", "Find"]),
+        (found(), &["FindWork"]),
+        (Event::Work(false), &["LeaveOrWait"]),
+        (asked(CommandKind::Prepare), &["Show(Asleep)", "Find"]),
+    ]);
+    life
 }
 
 /// Makes a life that waits for a slot.
@@ -269,4 +283,67 @@ fn an_error_of_the_host_drops_all_and_restarts() {
         (Event::Done, &["Show(Asleep)", "Find"]),
     ]);
     assert!(life.keeps_attempts);
+}
+
+#[test]
+fn a_session_without_work_wakes_into_a_free_slot_only() {
+    let dropped = ["Abandon(Ticket(Prepare, 7))", "LeaveOrWait"];
+    for refusal in [Event::NoSlot, Event::SlotHeld] {
+        let mut life = prepares();
+        life.takes(vec![
+            (found(), &["FindWork"]),
+            (Event::Work(false), &["Measure"]),
+            (Event::Measured(None), &["TakeFreeSlot"]),
+        ]);
+        if matches!(refusal, Event::NoSlot) {
+            life.takes(vec![(refusal, &dropped)]);
+            continue;
+        }
+        life.takes(vec![
+            (refusal, &["CheckRoom"]),
+            (Event::Room(None), &["Show(Starting)", "Launch"]),
+            (
+                Event::Launched,
+                &["Show(Awake)", "NoteShortage(None)", "Answer(Ticket(Prepare, 7))", "Work { keeps_attempts: false }"],
+            ),
+        ]);
+    }
+}
+
+#[test]
+fn a_session_without_work_stays_asleep_if_it_may_not_run() {
+    let dropped = ["Abandon(Ticket(Prepare, 7))", "LeaveOrWait"];
+    prepares().takes(vec![(Event::Found { standing: SessionState::Active, is_halted: true }, &dropped)]);
+    for standing in [SessionState::Parked, SessionState::Quarantined] {
+        prepares().takes(vec![(Event::Found { standing, is_halted: false }, &dropped)]);
+    }
+    let mut stopped = prepares();
+    stopped.takes(vec![(found(), &["FindWork"]), (Event::Work(false), &["Measure"])]);
+    stopped.takes(vec![(Event::Measured(Some(Over::Bytes)), &dropped)]);
+    stopped.takes(vec![
+        (asked(CommandKind::Stop), &["NoteStop(Ticket(Stop, 7))"]),
+        (Event::StopNoted(Ticket(CommandKind::Stop, 7)), &["Answer(Ticket(Stop, 7))", "Show(Asleep)", "Find"]),
+        (found(), &["LeaveOrWait"]),
+        (asked(CommandKind::Prepare), &["Show(Asleep)", "Find"]),
+        (found(), &dropped),
+    ]);
+    let mut short = prepares();
+    short.takes(vec![
+        (found(), &["FindWork"]),
+        (Event::Work(false), &["Measure"]),
+        (Event::Measured(None), &["TakeFreeSlot"]),
+        (Event::SlotHeld, &["CheckRoom"]),
+        (Event::Room(Some(Shortage::Disk)), &["Abandon(Ticket(Prepare, 7))", "GiveSlotBack", "LeaveOrWait"]),
+    ]);
+}
+
+#[test]
+fn a_session_with_work_takes_its_place_in_the_line() {
+    prepares().takes(vec![
+        (found(), &["FindWork"]),
+        (Event::Work(true), &["Abandon(Ticket(Prepare, 7))", "Measure"]),
+        (Event::Measured(None), &["Join", "Show(Waiting)", "AwaitSlot"]),
+    ]);
+    let mut waits = in_line();
+    waits.takes(vec![(asked(CommandKind::Prepare), &["Abandon(Ticket(Prepare, 7))", "AwaitSlot"])]);
 }
