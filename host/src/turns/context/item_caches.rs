@@ -1,19 +1,22 @@
 //! The item caches of all awake sessions, and their rest while no session works: a cache has up to two megabytes.
 //!
-//! The caches that were used last stay, so that a slow conversation keeps its own. See `upkeep::memory_worker` for the time.
+//! The caches that were used last stay, so that a slow conversation keeps its own. After work of more of them all rest: their items are
+//! mixed in memory, and those that stay would keep most of the pages of the others. See `upkeep::memory_worker` for the time.
 
 use super::item_cache::ItemCache;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use tokio::sync::Notify;
 
-/// Caches that stay.
+/// Caches that stay, if no more were used since the last rest.
 const KEPT: usize = 2;
 
 /// The item caches of the awake sessions.
 #[derive(Default)]
 pub struct ItemCaches {
     all: Mutex<Vec<Weak<SharedCache>>>,
+    /// The number of events at the last rest.
+    rested_at: AtomicU64,
     /// What happened to them.
     pub work: Arc<Work>,
 }
@@ -82,12 +85,15 @@ impl ItemCaches {
         cache.used.store(self.work.note(), Ordering::Relaxed);
     }
 
-    /// Lets all caches rest but those that were used last.
+    /// Lets all caches rest but those that were used last, or all of them if many were used since the last rest.
     pub fn rest_unused(&self) {
         self.work.is_new.store(false, Ordering::Relaxed);
+        let rested_at = self.rested_at.swap(self.work.events.load(Ordering::Relaxed), Ordering::Relaxed);
         let mut all: Vec<Arc<SharedCache>> = self.all().iter().filter_map(Weak::upgrade).collect();
-        all.sort_by_key(|cache| std::cmp::Reverse(cache.used.load(Ordering::Relaxed)));
-        for unused in all.iter().skip(KEPT) {
+        let used = |cache: &Arc<SharedCache>| cache.used.load(Ordering::Relaxed);
+        all.sort_by_key(|cache| std::cmp::Reverse(used(cache)));
+        let is_many = all.iter().filter(|cache| used(cache) > rested_at).count() > KEPT;
+        for unused in all.iter().skip(if is_many { 0 } else { KEPT }) {
             unused.lock().rest();
         }
     }
@@ -103,22 +109,24 @@ mod tests {
     use ironclaw_contract::ids::ItemId;
 
     #[test]
-    fn only_the_caches_that_were_used_last_stay() {
+    fn last_used_caches_stay_unless_many_were_used() {
         let caches = ItemCaches::default();
         let added: Vec<_> = (0..4).map(|_| caches.add()).collect();
         assert_eq!(caches.work.events(), None);
-        let output = ItemId::new();
-        for at in [0, 1, 2, 3, 0] {
-            added[at].lock().answer(output, Vec::new());
-            caches.record_answer(&added[at]);
-        }
-        assert_eq!(caches.work.events(), Some(5));
-        caches.rest_unused();
-        assert_eq!(caches.work.events(), None, "until the next request");
-        let resting: Vec<bool> = added.iter().map(|cache| cache.lock().is_resting()).collect();
-        assert_eq!(resting, [false, true, true, false]);
+        let resting_after = |used: &[usize]| -> Vec<bool> {
+            for at in used {
+                added[*at].lock().answer(ItemId::new(), Vec::new());
+                caches.record_answer(&added[*at]);
+            }
+            caches.rest_unused();
+            assert_eq!(caches.work.events(), None, "until the next request");
+            added.iter().map(|cache| cache.lock().is_resting()).collect()
+        };
+        assert_eq!(resting_after(&[0, 1]), [false; 4]);
+        assert_eq!(resting_after(&[2, 3]), [true, true, false, false], "the two that were used last stay");
+        assert_eq!(resting_after(&[1, 2, 3]), [true; 4], "more than two were used");
         drop(added);
-        assert_eq!(caches.work.events(), Some(9), "each end is an event");
+        assert_eq!(caches.work.events(), Some(11), "each end is an event");
         caches.add();
         assert_eq!(caches.all().len(), 1, "caches of sleeping sessions are forgotten");
     }
