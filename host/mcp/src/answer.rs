@@ -15,7 +15,7 @@ const ASKED_MAX: usize = 8;
 pub enum Answer {
     /// The call is over.
     Done(Output),
-    /// The server asks for input before it goes on. This client answers none of the requests.
+    /// The server asks for input before it continues. This client answers none of the requests.
     WantsInput {
         /// The requests, at most 8.
         asked: Vec<Asked>,

@@ -111,7 +111,7 @@ ironclaw_operator::settings! {
 ironclaw_operator::settings! {
     /// `[approval]`
     pub struct ApprovalConfig for approval {
-        /// The longest time that the calls of one turn wait for people who are present; after it the model goes on without them.
+        /// The longest time that the calls of one turn wait for people who are present; after it the model continues without them.
         wait_seconds: u32 = 120, Range(0, 600, "seconds"), Live;
         /// The time in which a person can answer a question of an agent; a reminder comes after half of it.
         question_hours: u32 = 168, Range(1, 8760, "hours"), Live;

@@ -340,7 +340,7 @@ fn person_is_told_of_an_approval_without_its_effect() {
 }
 
 #[test]
-fn job_of_many_approvals_goes_on_without_its_person() {
+fn job_of_many_approvals_continues_without_its_person() {
     let (site, shop, desk) = (Site::start(), Receiver::accepting(), Receiver::accepting());
     let host = host_with(&site, &shop, &desk);
     let url = site.url("/notes");
@@ -384,7 +384,7 @@ fn job_of_many_approvals_goes_on_without_its_person() {
         ends(&raw, &entry, "done");
     }
     assert_eq!(site.lines().len(), 21);
-    // The last result has no turn of its own, and the person learns how the task goes on.
+    // The last result has no turn of its own, and the person learns how the task continues.
     wait_for("the line at the place", || desk.notifications().iter().any(|line| line.contains(&message)));
     assert_eq!(raw.get("/v1/inbox").1["entries"], json!([]));
     let unread = raw.ask("POST", "/v1/agents/a/unread", "").1["replies"].clone();

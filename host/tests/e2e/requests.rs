@@ -260,7 +260,7 @@ impl Stream {
 }
 
 #[test]
-fn present_person_decides_and_the_same_turn_goes_on() {
+fn present_person_decides_and_the_same_turn_continues() {
     let (site, host, raw) = host_with_people(&["POST"], &["/notes"]);
     let message = raw.send("a", &format!("post tulips at {}", site.url("/notes")));
     let mut stream = Stream::open(&raw, &message);
@@ -276,7 +276,7 @@ fn present_person_decides_and_the_same_turn_goes_on() {
 }
 
 #[test]
-fn turn_goes_on_when_the_present_person_leaves() {
+fn turn_continues_when_the_present_person_leaves() {
     let (site, _host, raw) = host_with_people(&["POST"], &["/notes"]);
     let message = raw.send("a", &format!("post tulips at {}", site.url("/notes")));
     let mut stream = Stream(BufReader::new(raw.try_decide_at(&message).expect("sent")));

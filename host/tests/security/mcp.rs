@@ -83,7 +83,7 @@ fn misbehaving_server_acts_once_and_the_outcome_is_honest() {
         assert!(!answer.contains("not asked") && !shown.contains('\u{200b}'), "{behave}: {answer} {shown}");
         assert_eq!(host.entries("call.started").len(), host.entries("call.ran").len(), "{behave}");
     }
-    // The host goes on to work, also after a server that hangs.
+    // The host continues to work, also after a server that hangs.
     host.configure(SHORT_TURNS);
     host.restart();
     let (hanging, well) = (HttpServer::start(&["--behave", "hang"]), HttpServer::start(&[]));
@@ -129,7 +129,7 @@ fn tool_that_changes_between_two_calls_is_refused_by_name() {
     let tools = show(&host, "tests")["tools"].clone();
     let listed = |name: &str| tools.as_array().and_then(|all| all.iter().find(|tool| tool["name"] == name).cloned());
     assert_eq!(listed("echo").expect("echo")["listed"], "changed", "{tools}");
-    // A request of the time before is withdrawn, and another tool of the server goes on.
+    // A request of the time before is withdrawn, and another tool of the server continues.
     assert_eq!(code(&approve(&raw, &asked)).1, "call_withdrawn");
     assert_eq!(request(&raw, &asked["id"])["status"], "withdrawn");
     assert_eq!(host.entries("request.used").len(), 0);

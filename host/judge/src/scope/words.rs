@@ -132,7 +132,7 @@ fn mark(next: char, after: &str) -> Option<Kind> {
             Some(Kind::Comma)
         }
         ':' | '：' => Some(Kind::Colon),
-        // A line that goes on in lower case is one that a program wrapped.
+        // A line that continues in lower case is one that a program wrapped.
         '\n' | '\r' | '\u{2028}' | '\u{2029}' if !after.starts_with(|next: char| next.is_lowercase()) => {
             Some(Kind::Line)
         }

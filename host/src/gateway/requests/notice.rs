@@ -46,7 +46,7 @@ pub fn record_unknown(tx: &mut WriteTx<'_>, row: &Row) -> Result<(), Error> {
     Ok(note(tx, About::CallUnknown, row)?)
 }
 
-/// Tells the person of a task that it stops after this many follow-up turns, and how it goes on.
+/// Tells the person of a task that it stops after this many follow-up turns, and how it continues.
 pub fn notify_stopped(
     tx: &mut WriteTx<'_>,
     record: &Record,

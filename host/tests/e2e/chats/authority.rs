@@ -156,7 +156,7 @@ fn turn_of_an_unlinked_sender_is_judged_as_unsigned() {
     let server = Server::start(move |seen: &Seen| match seen.results().is_empty() {
         true => {
             ask.send(()).expect("the test waits");
-            released.lock().expect("not poisoned").recv_timeout(WAIT_MAX).expect("the test goes on");
+            released.lock().expect("not poisoned").recv_timeout(WAIT_MAX).expect("the test continues");
             let arguments = json!({ "to": "ana", "text": "tulips" });
             Act::Call(String::new(), vec![("send_message".to_owned(), arguments)])
         }

@@ -165,7 +165,7 @@ fn joined(text: &str, words: &[Range<usize>]) -> usize {
     }
     let Some(number) = Number::begun(&text[words[0].clone()]) else { return 1 };
     let mut count = 1;
-    while words.get(count).is_some_and(|next| number.goes_on(text, &words[count - 1], next, count)) {
+    while words.get(count).is_some_and(|next| number.continues(text, &words[count - 1], next, count)) {
         count += 1;
     }
     count
@@ -188,7 +188,7 @@ impl Number {
     }
 
     /// Returns whether a word is the next group of the number, which has `count` words up to `last`.
-    fn goes_on(&self, text: &str, last: &Range<usize>, next: &Range<usize>, count: usize) -> bool {
+    fn continues(&self, text: &str, last: &Range<usize>, next: &Range<usize>, count: usize) -> bool {
         let gap = &text[last.end..next.start];
         let group = text[next.clone()].trim_end_matches(CLOSING).trim_end_matches(CLOSING_WORD);
         let digits = group.chars().take_while(|next| next.is_numeric()).count();
