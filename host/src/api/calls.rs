@@ -44,13 +44,13 @@ const RESULT_CHARACTERS_MAX: usize = 4_000;
 pub async fn why(Caller { api, person, .. }: Caller, Path(call): Path<String>) -> Reply<CallWhy> {
     let call: CallId = id(&call, DenialCode::CallUnknown, "call")?;
     let record = Arc::clone(&api.record);
-    let found = api.state().read(move |tx| look(tx, &record.wrapping, &person, call));
+    let found = api.state().read(move |tx| read_call(tx, &record.wrapping, &person, call));
     let unknown = || Refusal::new(DenialCode::CallUnknown, format!("you have no call {call}"));
     Ok(Json(found.await?.ok_or_else(unknown)?))
 }
 
 /// Returns the judgement of a call that this person may see.
-fn look(tx: &ReadTx<'_>, wrapping: &WrappingKey, person: &Person, call: CallId) -> Result<Option<CallWhy>, Error> {
+fn read_call(tx: &ReadTx<'_>, wrapping: &WrappingKey, person: &Person, call: CallId) -> Result<Option<CallWhy>, Error> {
     let (Some(row), Some(judged)) = (calls::find(tx, call)?, calls::judgement_of(tx, call)?) else { return Ok(None) };
     let Some(turn) = turn::find(tx, row.turn)? else { return Ok(None) };
     let is_own = turn.person().is_ok_and(|principal| principal == person.id);

@@ -37,11 +37,11 @@ pub async fn explain(
     Body(asked): Body<ExplainCall>,
 ) -> Reply<ExplainedCall> {
     let own = api.clone();
-    let look = api.state().read(move |tx| look(tx, &own, &person, tool, asked));
+    let look = api.state().read(move |tx| explain_in(tx, &own, &person, tool, asked));
     Ok(Json(look.await?))
 }
 
-fn look(
+fn explain_in(
     tx: &ReadTx<'_>,
     api: &Api,
     by: &Person,

@@ -41,7 +41,7 @@ pub async fn show(State(api): State<Api>, Path(name): Path<String>) -> Reply<Mcp
 
 /// `POST /v1/mcp/{server}/look`: asks the server for its listing now.
 pub async fn look(State(api): State<Api>, Path(name): Path<String>, Body(asked): Body<McpLook>) -> Reply<McpServer> {
-    api.servers.look(&name).await.map_err(Denied::<Error>::from)?;
+    api.servers.relist(&name).await.map_err(Denied::<Error>::from)?;
     Ok(Json(one(&api, name, asked.manifest).await?))
 }
 

@@ -53,7 +53,7 @@ pub async fn list(Caller { api, current: Current(current), .. }: Caller) -> Repl
     let people = api
         .state()
         .read(move |tx| {
-            let directory = Directory::look(tx)?;
+            let directory = Directory::read(tx)?;
             Ok::<_, ironclaw_state::Error>(
                 directory.people.iter().map(|person| directory.view(person, &current)).collect(),
             )
@@ -71,7 +71,7 @@ pub async fn show(
         .state()
         .read(move |tx| {
             let person = registry::known_person(tx, &by, &person)?;
-            Ok::<_, Denied>(Directory::look(tx)?.view(&person, &current))
+            Ok::<_, Denied>(Directory::read(tx)?.view(&person, &current))
         })
         .await?;
     Ok(Json(found))
@@ -204,7 +204,7 @@ pub async fn unlink(
         });
         let (person, identity) = unlinked.map_err(Denied::widen::<Error>)?;
         requests::end_of_sender(tx, &record, &identity)?;
-        Ok::<_, Denied<Error>>(Directory::look(tx)?.view(&person, &current))
+        Ok::<_, Denied<Error>>(Directory::read(tx)?.view(&person, &current))
     });
     let changed = changed.await?;
     api.people_changed();
@@ -317,7 +317,7 @@ async fn change(
         .state()
         .decide(move |tx| {
             let person = act(tx)?;
-            Ok::<_, Denied>(Directory::look(tx)?.view(&person, &current))
+            Ok::<_, Denied>(Directory::read(tx)?.view(&person, &current))
         })
         .await?;
     api.people_changed();
@@ -333,7 +333,7 @@ struct Directory {
 }
 
 impl Directory {
-    fn look(tx: &ReadTx<'_>) -> Result<Self, ironclaw_state::Error> {
+    fn read(tx: &ReadTx<'_>) -> Result<Self, ironclaw_state::Error> {
         Ok(Self {
             people: registry::people(tx)?,
             identities: registry::identities(tx)?,

@@ -240,7 +240,7 @@ fn with_pages(tx: &ReadTx<'_>, all: &Requests, by: &Person, rows: Vec<Row>) -> R
 
 async fn whole(api: &Api, person: &Person, request: RequestId) -> Result<CallRequest, Answer> {
     let (all, person) = (Arc::clone(&api.requests), person.clone());
-    let found = api.state().read(move |tx| look(tx, &all, &person, request));
+    let found = api.state().read(move |tx| read_view(tx, &all, &person, request));
     Ok(found.await?)
 }
 
@@ -248,7 +248,12 @@ async fn whole(api: &Api, person: &Person, request: RequestId) -> Result<CallReq
 ///
 /// # Errors
 /// Refuses any other one as unknown.
-fn look(tx: &ReadTx<'_>, all: &Requests, person: &Person, request: RequestId) -> Result<CallRequest, Denied<Error>> {
+fn read_view(
+    tx: &ReadTx<'_>,
+    all: &Requests,
+    person: &Person,
+    request: RequestId,
+) -> Result<CallRequest, Denied<Error>> {
     let row = seen(tx, all, person, request)?;
     let shown = requests::show_or_damage(tx, all, &row)?;
     Ok(view(tx, all, person, &row, shown)?)

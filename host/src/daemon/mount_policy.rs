@@ -54,7 +54,12 @@ pub enum Exposed {
 
 /// Collects the facts of this machine that changes are checked against. An allowed directory that is made later counts by its name: the
 /// check of a mount follows no link.
-pub(super) fn look(config: &Config, home: &Home, runtime: &Path, socket: &Path) -> Result<HostPolicy, Exposed> {
+pub(super) fn collect_host_policy(
+    config: &Config,
+    home: &Home,
+    runtime: &Path,
+    socket: &Path,
+) -> Result<HostPolicy, Exposed> {
     let own: Vec<HostPath> = own(config, home).into_iter().chain(sockets(runtime, socket)).collect();
     refuse_exposed(&own, &places_of_commands(), &packages::shown())?;
     // A process that could write there would control the host at its next start. Reading is harmless.

@@ -217,8 +217,9 @@ impl Files {
         let config = values.config().map_err(|what| {
             format!("the settings do not fit those that need a restart: {what}; restart the host instead")
         })?;
-        let look =
-            |config: &Config| mount_policy::look(config, home, runtime, socket).map_err(|error| error.to_string());
+        let look = |config: &Config| {
+            mount_policy::collect_host_policy(config, home, runtime, socket).map_err(|error| error.to_string())
+        };
         let mut host_policy = look(&config)?;
         // No agent gets a path of the host that it uses now, or one that it uses after the next start.
         host_policy.private.extend(look(&file.config)?.private);

@@ -118,8 +118,10 @@ impl Parts {
             wrapping: master.wrapping_key(),
             retention: config.items.clone(),
         });
-        let (policy, host_policy) =
-            (policy::load(&home.policy())?, mount_policy::look(config, home, &paths.runtime, &paths.socket)?);
+        let (policy, host_policy) = (
+            policy::load(&home.policy())?,
+            mount_policy::collect_host_policy(config, home, &paths.runtime, &paths.socket)?,
+        );
         let settings = Arc::new(Live::new(reload::live(config, policy, host_policy)));
         let proposals = Arc::new(Proposals { record: Arc::clone(&record), settings: Arc::clone(&settings) });
         let changes = Arc::new(Changes::new(Arc::clone(&proposals), master.approval_root()));

@@ -47,7 +47,7 @@ impl Servers {
     ///
     /// # Errors
     /// Refuses an unknown server, one that cannot be reached, and one that does not list the tools of its registration.
-    pub async fn look(&self, name: &str) -> Result<(), Denied> {
+    pub async fn relist(&self, name: &str) -> Result<(), Denied> {
         let registration = self.registration(name).await?;
         let described = &registration.described;
         self.check_login(described).await?;

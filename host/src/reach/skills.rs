@@ -80,7 +80,7 @@ impl Skills {
         let (packages, agents) = self.record.state.read(in_use).await?;
         let shelf = Arc::clone(&self.shelf);
         let damaged = tokio::task::spawn_blocking(move || {
-            shelf.look(&packages);
+            shelf.refresh_damaged(&packages);
             shelf.damaged()
         });
         let damaged = damaged.await.expect("verifying a skill does not panic");

@@ -92,7 +92,7 @@ impl Actor {
             Effect::Deliver => self.deliver().await.map(done)?,
             Effect::Find => self.find(resources).await?,
             Effect::FindWork => self.find_work(resources).await?,
-            Effect::Measure => Event::Measured(self.runtime.workspaces.look(self.id).await),
+            Effect::Measure => Event::Measured(self.runtime.workspaces.measure(self.id).await),
             Effect::EndOverBound(over) => self.end_over_bound(over).await.map(done)?,
             Effect::AwaitSlot => self.await_slot(resources).await,
             Effect::TakeFreeSlot => self.take_free_slot(resources),

@@ -84,7 +84,7 @@ impl<C: HasKind> Life<C> {
             (Stage::Leaving | Stage::InLine, Event::MailboxClosed) => self.end(None),
             (Stage::InLine, Event::Asked { command, .. }) => self.command_while_waiting(command, Then::AwaitSlot),
             // Without a slot nothing is launched, even if the emergency stop ends a moment later.
-            (Stage::InLine, Event::Halted) => self.give_back_then(Self::look),
+            (Stage::InLine, Event::Halted) => self.give_back_then(Self::find_again),
             (Stage::InLine | Stage::TakingFreeSlot, Event::SlotHeld) => {
                 self.slot = SlotProgress::Held;
                 self.wait(Stage::CheckingRoom, vec![Effect::CheckRoom])
@@ -92,7 +92,7 @@ impl<C: HasKind> Life<C> {
             (Stage::BackingOff, Event::Asked { command, .. }) => {
                 self.command_while_waiting(command, Then::AwaitBackoff)
             }
-            (Stage::BackingOff, Event::MailboxClosed | Event::TimeOver) => self.look(),
+            (Stage::BackingOff, Event::MailboxClosed | Event::TimeOver) => self.find_again(),
             (Stage::NotingStop, Event::StopNoted(command)) => {
                 self.is_held = true;
                 let mut effects = self.give_back();
@@ -146,7 +146,7 @@ impl<C: HasKind> Life<C> {
             (Stage::ProbingFailure(_), Event::Probed(Some(shortage))) => self.set_back(Setback::Shortage(shortage)),
             (Stage::ProbingFailure(why), Event::Probed(None)) => self.set_back(Setback::Failure(why)),
             // This is no failure of the session; the host ends with its launcher.
-            (Stage::CheckingLauncher(_), Event::Launcher { is_dead: true }) => self.look(),
+            (Stage::CheckingLauncher(_), Event::Launcher { is_dead: true }) => self.find_again(),
             (Stage::CheckingLauncher(Setback::Shortage(shortage)), Event::Launcher { .. }) => self.wait_out(shortage),
             (Stage::CheckingLauncher(Setback::Failure(why)), Event::Launcher { .. }) => {
                 self.wait(Stage::Counting(why), vec![Effect::CountFailure])
@@ -196,7 +196,7 @@ impl<C: HasKind> Life<C> {
 
     fn proceed_with(&mut self, then: Then<C>) -> Vec<Effect<C>> {
         match then {
-            Then::Look => self.look(),
+            Then::Look => self.find_again(),
             Then::Deliver => self.deliver(Then::Look),
             Then::AwaitSlot => self.wait(Stage::InLine, vec![Effect::AwaitSlot]),
             Then::AwaitBackoff => self.wait(Stage::BackingOff, vec![Effect::AwaitBackoff]),
@@ -207,7 +207,7 @@ impl<C: HasKind> Life<C> {
     }
 
     /// Reads the session's row again.
-    fn look(&mut self) -> Vec<Effect<C>> {
+    fn find_again(&mut self) -> Vec<Effect<C>> {
         self.look_after(Vec::new())
     }
 
@@ -274,7 +274,7 @@ impl<C: HasKind> Life<C> {
             | CommandKind::Remove
             | CommandKind::Prove => {
                 self.pending = Some(command);
-                self.look()
+                self.find_again()
             }
         }
     }
@@ -286,7 +286,7 @@ impl<C: HasKind> Life<C> {
                 self.is_held = false;
                 self.deliver(Then::Look)
             }
-            CommandKind::Respawn => self.look(),
+            CommandKind::Respawn => self.find_again(),
             CommandKind::Prepare => {
                 let before = self.preparing.replace(command);
                 self.look_after(before.map(Effect::Abandon).into_iter().collect())
@@ -337,7 +337,7 @@ impl<C: HasKind> Life<C> {
         match reason {
             SleepReason::Idle | SleepReason::Halted => {
                 self.shortages = 0;
-                self.look()
+                self.find_again()
             }
             // A wake may have come just before, and its answers are not delivered.
             SleepReason::Yielded => {
@@ -347,10 +347,10 @@ impl<C: HasKind> Life<C> {
             SleepReason::Cancelled => self.deliver(Then::Look),
             SleepReason::Asked(command) => {
                 self.pending = Some(command);
-                self.look()
+                self.find_again()
             }
             SleepReason::Ended(Some(command)) => self.end(Some(Effect::Answer(command))),
-            SleepReason::Ended(None) => self.look(),
+            SleepReason::Ended(None) => self.find_again(),
             SleepReason::Violated(why) => self.wait(Stage::Doing(Then::Look), vec![Effect::Quarantine(why)]),
             SleepReason::Short(shortage) => self.set_back(Setback::Shortage(shortage)),
             SleepReason::Died(why) => self.wait(Stage::ProbingFailure(why), vec![Effect::Probe(None)]),

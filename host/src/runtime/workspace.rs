@@ -37,10 +37,10 @@ impl Workspaces {
     }
 
     /// Measures the directories of a session. Returns the exceeded bound, if any.
-    pub async fn look(&self, session: SessionId) -> Option<Over> {
+    pub async fn measure(&self, session: SessionId) -> Option<Over> {
         let _permit = self.at_once.acquire().await.ok()?;
         let (path, settings) = (self.home.session(session).path().to_owned(), self.settings.now());
-        let looked = tokio::task::spawn_blocking(move || workspace::look(&path, &settings.quota)).await;
+        let looked = tokio::task::spawn_blocking(move || workspace::exceeded_bound(&path, &settings.quota)).await;
         match looked {
             Ok(Ok(over)) => over,
             Ok(Err(error)) => {
@@ -112,7 +112,7 @@ async fn measure_while_busy(
             continue;
         }
         let began = Instant::now();
-        if let Some(over) = workspaces.look(session).await {
+        if let Some(over) = workspaces.measure(session).await {
             // The receiver is gone only when the session sleeps.
             let _ = sender.send(over).await;
             return;

@@ -367,7 +367,7 @@ fn check_room(place: &SessionDirectories, quota: &quota::Config, path: &FilePath
         workspace_files: quota.workspace_files.saturating_sub(path.names().len() as u64),
         ..quota.clone()
     };
-    let Some(over) = workspace::look(place.path(), &rest).map_err(Denied::Failed)? else { return Ok(()) };
+    let Some(over) = workspace::exceeded_bound(place.path(), &rest).map_err(Denied::Failed)? else { return Ok(()) };
     let (most, files) = (quota.workspace_bytes, quota.workspace_files);
     let words = format!(
         "no room for {} of {bytes} bytes in the workspace ({}): it takes at most {most} bytes and {files} files",

@@ -117,7 +117,7 @@ fn keep_again(tx: &mut WriteTx<'_>, ordinal: i64, new: &NewMemory) -> Result<(),
 
 /// The notes that a search found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct Matches {
     /// Numbers of the notes, best match first.
     ordinals: Vec<i64>,
     /// True if the search used every word of the query before its time was over.
@@ -129,8 +129,8 @@ pub struct Found {
 ///
 /// The order depends on this agent's notes alone, because a rank over all notes would disclose words of other agents. The work also
 /// depends on them alone, because each word in the index begins with its agent.
-pub fn search(tx: &ReadTx<'_>, agent: AgentId, query: &str, limit: usize) -> Result<Found, ironclaw_state::Error> {
-    let mut found = Found { ordinals: Vec::new(), is_whole: true };
+pub fn search(tx: &ReadTx<'_>, agent: AgentId, query: &str, limit: usize) -> Result<Matches, ironclaw_state::Error> {
+    let mut found = Matches { ordinals: Vec::new(), is_whole: true };
     if count(tx, agent)? == 0 {
         return Ok(found);
     }
@@ -150,7 +150,7 @@ pub fn search(tx: &ReadTx<'_>, agent: AgentId, query: &str, limit: usize) -> Res
 }
 
 /// Returns the notes that a search found, without those that were erased since.
-pub fn notes(tx: &ReadTx<'_>, agent: AgentId, found: &Found) -> Result<Vec<Note>, ironclaw_state::Error> {
+pub fn notes(tx: &ReadTx<'_>, agent: AgentId, found: &Matches) -> Result<Vec<Note>, ironclaw_state::Error> {
     let notes = found.ordinals.iter().map(|ordinal| table::numbered(tx, agent, *ordinal));
     notes.filter_map(Result::transpose).collect()
 }
@@ -256,7 +256,7 @@ mod tests {
         let keep = state.decide(move |tx| keep(tx, agent, new_note("Straße Café naïve".to_owned())).map(drop));
         keep.await.expect("kept");
         let search_in = |time| state.search(time, move |tx| search(tx, agent, "cafe NAI strasse", 5));
-        assert_eq!(search_in(Duration::ZERO).await.expect("searched"), Found::default());
+        assert_eq!(search_in(Duration::ZERO).await.expect("searched"), Matches::default());
         let found = search_in(Duration::from_secs(60)).await.expect("searched");
         assert_eq!((found.ordinals.len(), found.is_whole), (1, true), "case and accents are folded");
         let id = state.read(move |tx| list(tx, agent, 1)).await.expect("listed")[0].id;

@@ -30,7 +30,7 @@ pub enum Peer {
 
 impl Connected<IncomingStream<'_, Socket>> for Peer {
     fn connect_info(stream: IncomingStream<'_, Socket>) -> Self {
-        Self::Unix(look(stream.io().stream()), stream.io().handle())
+        Self::Unix(check_peer(stream.io().stream()), stream.io().handle())
     }
 }
 
@@ -116,7 +116,7 @@ fn check_names(request: &Request, port: u16) -> Result<(), Refusal> {
     }
 }
 
-fn look(stream: &UnixStream) -> Result<(), Refusal> {
+fn check_peer(stream: &UnixStream) -> Result<(), Refusal> {
     let me = nix::unistd::geteuid().as_raw();
     // Held during the check: its pid cannot be reused while the process lives. Linux before 6.5 does not support this.
     let held = getsockopt(stream, sockopt::PeerPidfd).ok();

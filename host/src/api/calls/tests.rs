@@ -64,7 +64,7 @@ fn refused_call_is_never_silent() {
             let entry = (LedgerEvent::CallRefused.name().to_owned(), code.name().to_owned());
             assert_eq!(entries(tx, id), [entry], "{code}");
             // The person.
-            let why = look(tx, &key.wrapping_key(), &person, id)
+            let why = read_call(tx, &key.wrapping_key(), &person, id)
                 .expect("read")
                 .unwrap_or_else(|| panic!("{code} has no explanation"));
             assert_eq!((why.status, why.code), (CallState::Refused, Some(code)));
@@ -102,7 +102,7 @@ fn call_that_a_mode_permitted_names_the_lifted_codes() {
         calls::record(tx, turn.session, turn.id, ItemId::new(), 0, &judged).expect("recorded");
         let events: Vec<String> = entries(tx, id).into_iter().map(|(what, _)| what).collect();
         assert_eq!(events, [LedgerEvent::CallWouldHaveBlocked.name(), LedgerEvent::CallRecorded.name()]);
-        let why = look(tx, &key.wrapping_key(), &person, id).expect("read").expect("a call");
+        let why = read_call(tx, &key.wrapping_key(), &person, id).expect("read").expect("a call");
         assert_eq!(why.would_have_blocked, [DenialCode::CallScope, DenialCode::CallOrigin]);
         let stages = [(Stage::Scope, StageAnswer::Lifted(None))];
         assert!(calls::stages(&stages).ends_with("=lifted"), "mode dangerous_off has no codes");

@@ -21,10 +21,10 @@ use std::sync::Arc;
 
 /// `GET /v1/models/{model}`
 pub async fn show(State(api): State<Api>, Path(model): Path<String>) -> Reply<ModelDetails> {
-    Ok(Json(look(&api, model).await?))
+    Ok(Json(read_details(&api, model).await?))
 }
 
-async fn look(api: &Api, model: String) -> Result<ModelDetails, Denied<Error>> {
+async fn read_details(api: &Api, model: String) -> Result<ModelDetails, Denied<Error>> {
     let (record, endpoints) = (Arc::clone(&api.record), api.models.current());
     let look = move |tx: &ReadTx<'_>| {
         models::known(tx, &model).map_err(Denied::<Error>::from)?;
@@ -67,5 +67,5 @@ pub async fn set(
         set.map_err(|denied| denied.noted(|refusal| record_refusal(tx, REFUSED, by.id, refusal)).widen())
     });
     set.await?;
-    Ok(Json(look(&api, named).await?))
+    Ok(Json(read_details(&api, named).await?))
 }

@@ -83,7 +83,7 @@ impl Due for LateCalls {
         if self.executor.latch.is_shut() {
             return Ok(Wait::Bell);
         }
-        let work = self.executor.record.state.read(look).await?;
+        let work = self.executor.record.state.read(read_due).await?;
         let mut failed = None;
         // An equal call of an open turn may have taken over a request meanwhile, so the record is read again once.
         let due: Vec<CallId> = work.due.iter().map(|due| due.call).collect();
@@ -205,7 +205,7 @@ pub(super) fn lose(tx: &mut WriteTx<'_>, record: &Record, row: &Row, when: &str)
 }
 
 /// Reads the approved requests, and the time of the next work.
-fn look(tx: &ReadTx<'_>) -> Result<Work, Error> {
+fn read_due(tx: &ReadTx<'_>) -> Result<Work, Error> {
     let end = requests::next_end(tx)?.map(|at| at - tx.expiry_time());
     let next = [end, requests::next_reminder(tx)?.map(|at| at - tx.wall())].into_iter().flatten().min();
     let mut work = Work { due: Vec::new(), has_others: false, next };

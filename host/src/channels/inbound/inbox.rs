@@ -11,7 +11,7 @@ pub use ironclaw_store::tables::sessions::session_of_another;
 use crate::channels::inbound::channel::Received;
 use crate::channels::inbound::identity::Authenticated;
 use crate::channels::inbound::routing::Routed;
-use crate::channels::inbound::scope::{self, Found};
+use crate::channels::inbound::scope::{self, DeclaredScope};
 use crate::sessions::store::{self, Session};
 use crate::turns::items::images::{self, SentImage};
 use crate::turns::items::{self, NewItem};
@@ -97,10 +97,10 @@ pub fn record(
     sealer: &Sealer,
 ) -> Result<Recorded, Denied<Error>> {
     let (message, session, received) = (routed.message(), routed.session(), routed.message().received());
-    let Found { recorded: scope, text } = match message.written_by() {
+    let DeclaredScope { recorded: scope, text } = match message.written_by() {
         None => scope::find(received)?,
         // The list that was approved with the schedule is its only authority.
-        Some(_) => Found { recorded: OF_SCHEDULE.to_owned(), text: &received.text },
+        Some(_) => DeclaredScope { recorded: OF_SCHEDULE.to_owned(), text: &received.text },
     };
     let (body, spans) = content(message, text);
     if body.len() > BODY_BYTES_MAX {

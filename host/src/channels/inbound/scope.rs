@@ -13,7 +13,7 @@ use ironclaw_operator::DenialCode;
 use ironclaw_store::refusal::Refusal;
 
 /// The scope of a message, and its text without the declaration.
-pub struct Found<'a> {
+pub struct DeclaredScope<'a> {
     /// The classes and their origin, for the record: `declared:read send`.
     pub recorded: String,
     /// The text of the sender after the declaration.
@@ -24,7 +24,7 @@ pub struct Found<'a> {
 ///
 /// # Errors
 /// Refuses a declaration with an unknown class, without a class or a request, or beside another one.
-pub fn find(received: &Received) -> Result<Found<'_>, Refusal> {
+pub fn find(received: &Received) -> Result<DeclaredScope<'_>, Refusal> {
     let malformed = |message: String| Refusal::new(DenialCode::ScopeMalformed, message);
     let quoted = received.quoted.iter().map(|text| Span { text, typed: false });
     let spans: Vec<Span<'_>> = std::iter::once(Span { text: &received.text, typed: true }).chain(quoted).collect();
@@ -39,7 +39,7 @@ pub fn find(received: &Received) -> Result<Found<'_>, Refusal> {
         return Err(refusal.hint("write the request on the line after `/allow CLASS...`"));
     }
     let recorded = Recorded::new(&spans, received.allow, declaration.as_ref(), received.telling);
-    Ok(Found { recorded: recorded.to_string(), text })
+    Ok(DeclaredScope { recorded: recorded.to_string(), text })
 }
 
 /// Measures the lexicon over labelled requests: those of the text, or those of this version.

@@ -139,7 +139,7 @@ impl Tree {
                 })?;
                 let place = if below.is_empty() { name.to_owned() } else { format!("{below}/{name}") };
                 let found = fs::symlink_metadata(&path).map_err(Error::io(&path))?;
-                self.look(source, &place, &found, root.dev())?;
+                self.check_kind(source, &place, &found, root.dev())?;
                 if source.place == Place::Layer && !found.is_symlink() && found.mode() & writable(&found) != 0 {
                     return Err(unfit(format!("{place:?} can be written")));
                 }
@@ -168,7 +168,7 @@ impl Tree {
     }
 
     /// Refuses special files, set-uid files, long paths, and files of another file system.
-    fn look(&mut self, source: &Source, place: &str, found: &Metadata, device: u64) -> Result<(), Error> {
+    fn check_kind(&mut self, source: &Source, place: &str, found: &Metadata, device: u64) -> Result<(), Error> {
         let no = |what: &str| Err(unfit(format!("{} brings {place:?}, which is {what}", source.name)));
         if place.len() > PATH_BYTES_MAX {
             return no(&format!("longer than {PATH_BYTES_MAX} bytes"));

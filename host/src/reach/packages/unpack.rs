@@ -76,7 +76,7 @@ impl Listed {
         for byte in bytes {
             if *byte == b'\n' {
                 let line = std::mem::take(&mut self.line);
-                self.look(&String::from_utf8_lossy(&line), config)?;
+                self.check_line(&String::from_utf8_lossy(&line), config)?;
             } else if self.line.len() < LINE_BYTES_MAX {
                 self.line.push(*byte);
             } else {
@@ -89,7 +89,7 @@ impl Listed {
         Ok(())
     }
 
-    fn look(&mut self, line: &str, config: &Config) -> Result<(), Error> {
+    fn check_line(&mut self, line: &str, config: &Config) -> Result<(), Error> {
         let mut words = line.split_ascii_whitespace();
         let (mode, size) = (words.next().unwrap_or_default(), words.nth(1).unwrap_or_default());
         let is_mode = mode.len() == 10 && mode.bytes().all(|b| b"-dlhcbpsStTrwxugC".contains(&b));

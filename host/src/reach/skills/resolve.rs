@@ -3,7 +3,7 @@
 use super::named::Wanted;
 use super::shelf::Unpacked;
 use super::source::Contents;
-use super::stock::Found;
+use super::stock::SourcedCandidate;
 use super::{Changed, Skills, refused, source, trust};
 use crate::registry::skills::{self, Key, Package, Source};
 use ironclaw_contract::canonical::Digest;
@@ -94,7 +94,7 @@ impl Skills {
     }
 
     /// Fetches one package, verifies it, and records it.
-    async fn fetched(&self, found: &Found, keys: &[Key], name: &Name) -> Result<Package, Denied<Error>> {
+    async fn fetched(&self, found: &SourcedCandidate, keys: &[Key], name: &Name) -> Result<Package, Denied<Error>> {
         let (new, texts, unpacked) = self.verified(found, keys, name).await?;
         let (shelf, digest) = (Arc::clone(&self.shelf), new.digest);
         // The directory comes first: a row without its directory would be a skill without bytes.
@@ -147,11 +147,11 @@ impl Skills {
     /// Fetches a package and checks everything that needs no record: signature, key, names, digests, bounds.
     async fn verified(
         &self,
-        found: &Found,
+        found: &SourcedCandidate,
         keys: &[Key],
         name: &Name,
     ) -> Result<(Package, Vec<(String, String)>, Unpacked), Denied<Error>> {
-        let Found { source, place, candidate } = found;
+        let SourcedCandidate { source, place, candidate } = found;
         let (version, what) = (&candidate.version, format!("skill {name} {}", candidate.version));
         let incoming = self.shelf.incoming().map_err(|error| source::failed(source, &error.to_string()))?;
         let archive = incoming.path().join("package");

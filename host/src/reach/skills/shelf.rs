@@ -130,7 +130,7 @@ impl Shelf {
     }
 
     /// Verifies each of these packages, and notes those that are damaged. It blocks.
-    pub fn look(&self, packages: &[(Digest, Manifest)]) {
+    pub fn refresh_damaged(&self, packages: &[(Digest, Manifest)]) {
         for (digest, manifest) in packages {
             match manifest.verify_tree(&self.package(digest)) {
                 Ok(()) => drop(self.lock_damaged().remove(digest)),
@@ -203,7 +203,7 @@ impl Shelf {
             remove_tree(&directory).map_err(|source| io_error(&directory, source))?;
             let made = self.link(skills, &all, &directory).and_then(|()| verify(skills, &directory));
             if made.is_err() {
-                self.look(skills);
+                self.refresh_damaged(skills);
             }
             made?;
         }

@@ -14,7 +14,7 @@ use ironclaw_store::error::Error;
 use ironclaw_store::refusal::{Denied, Refusal};
 
 /// A candidate with its source.
-pub(super) struct Found {
+pub(super) struct SourcedCandidate {
     pub source: Source,
     pub place: Place,
     pub candidate: Candidate,
@@ -58,7 +58,7 @@ impl Stocks {
     ///
     /// # Errors
     /// Refuses if no source has a candidate, with the first refusal of a source.
-    pub(super) fn find(&self, name: &Name, wanted: &Wanted) -> Result<Vec<Found>, Refusal> {
+    pub(super) fn find(&self, name: &Name, wanted: &Wanted) -> Result<Vec<SourcedCandidate>, Refusal> {
         let is_wanted = |candidate: &Candidate| match wanted {
             Wanted::Newest => candidate.version.pre.is_empty(),
             Wanted::Exactly(version) => candidate.version == *version,
@@ -66,7 +66,11 @@ impl Stocks {
         let mut all = Vec::new();
         for (source, place, listed) in &self.listed {
             let candidates = listed.candidates(name).into_iter().filter(is_wanted);
-            all.extend(candidates.map(|candidate| Found { source: source.clone(), place: place.clone(), candidate }));
+            all.extend(candidates.map(|candidate| SourcedCandidate {
+                source: source.clone(),
+                place: place.clone(),
+                candidate,
+            }));
         }
         // Equal versions stay in the order of the sources.
         all.sort_by(|one, other| other.candidate.version.cmp(&one.candidate.version));

@@ -87,7 +87,7 @@ const COUNTED_FACTOR: u64 = 2;
 /// Counts the contents of a directory that is over a bound.
 ///
 /// # Errors
-/// Those of [`look`].
+/// Those of [`exceeded_bound`].
 pub fn count(root: &Path, config: &Config) -> io::Result<Used> {
     let most = Config {
         workspace_bytes: config.workspace_bytes.saturating_mul(COUNTED_FACTOR),
@@ -102,7 +102,7 @@ pub fn count(root: &Path, config: &Config) -> io::Result<Used> {
 ///
 /// # Errors
 /// Fails if the directory itself cannot be opened, or if the host has a shortage.
-pub fn look(root: &Path, config: &Config) -> io::Result<Option<Over>> {
+pub fn exceeded_bound(root: &Path, config: &Config) -> io::Result<Option<Over>> {
     Ok(walk(root, config)?.0)
 }
 
@@ -214,7 +214,7 @@ mod tests {
             assert!(matches!(entered, Err(Errno::ELOOP | Errno::ENOTDIR)), "{at}: {entered:?}");
         }
         assert_eq!(walk.directory(Path::new("..")), Err(Errno::EXDEV));
-        assert_eq!(look(directory.path(), &config).expect("a look"), None);
+        assert_eq!(exceeded_bound(directory.path(), &config).expect("measured"), None);
     }
 
     #[test]
@@ -222,17 +222,17 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let root = directory.path();
         let config = Config { workspace_files: 3, workspace_bytes: 64 * 1024, ..Config::default() };
-        let look = || look(root, &config).expect("readable");
-        assert_eq!(super::look(&root.join("none"), &config).expect("it is not there"), None);
+        let bound = || exceeded_bound(root, &config).expect("readable");
+        assert_eq!(super::exceeded_bound(&root.join("none"), &config).expect("it is not there"), None);
         fs::create_dir(root.join("a")).expect("made");
         fs::write(root.join("a/b"), "x").expect("written");
         symlink("/usr", root.join("link")).expect("linked");
-        assert_eq!(look(), None, "a link counts as one file and is not followed");
+        assert_eq!(bound(), None, "a link counts as one file and is not followed");
         fs::write(root.join("c"), "").expect("written");
-        assert_eq!(look(), Some(Over::Files));
+        assert_eq!(bound(), Some(Over::Files));
         fs::remove_file(root.join("c")).expect("removed");
         fs::write(root.join("a/b"), vec![1; 128 * 1024]).expect("written");
-        assert_eq!(look(), Some(Over::Bytes));
+        assert_eq!(bound(), Some(Over::Bytes));
     }
 
     #[test]
@@ -267,6 +267,6 @@ mod tests {
             nix::sys::stat::mkdirat(&at, name.as_str(), Mode::S_IRWXU).expect("made");
             at = fcntl::openat(&at, name.as_str(), DIRECTORY, Mode::empty()).expect("opened");
         }
-        assert_eq!(look(directory.path(), &Config::default()).expect("a look"), Some(Over::Unreadable));
+        assert_eq!(exceeded_bound(directory.path(), &Config::default()).expect("measured"), Some(Over::Unreadable));
     }
 }

@@ -34,7 +34,7 @@ struct MachineLimits {
 
 /// Returns the number of sessions that may be awake at once on this machine.
 pub fn awake_max() -> usize {
-    derived(look()) as usize
+    derived(machine_limits()) as usize
 }
 
 fn derived(limits: MachineLimits) -> u64 {
@@ -45,7 +45,7 @@ fn derived(limits: MachineLimits) -> u64 {
         .clamp(AWAKE_MIN, AWAKE_MAX)
 }
 
-fn look() -> MachineLimits {
+fn machine_limits() -> MachineLimits {
     let limit = |resource| getrlimit(resource).ok().map(|(soft, _)| soft).filter(|soft| *soft != libc::RLIM_INFINITY);
     let least = |a: Option<u64>, b: Option<u64>| [a, b].into_iter().flatten().min();
     // The kernel does not count root's processes; those of each session have their own uid.
@@ -85,6 +85,6 @@ mod tests {
         assert_eq!(derived(MachineLimits { files: Some(OWN + 9 * SESSION_FILES), ..limits }), 9);
         assert_eq!(derived(MachineLimits { processes: Some(OWN + 7 * SESSION_PROCESSES), ..limits }), 7);
         assert_eq!(derived(MachineLimits { memory_bytes: Some(1), ..limits }), AWAKE_MIN);
-        assert!((AWAKE_MIN..=AWAKE_MAX).contains(&derived(look())));
+        assert!((AWAKE_MIN..=AWAKE_MAX).contains(&derived(machine_limits())));
     }
 }

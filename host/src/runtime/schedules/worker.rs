@@ -138,7 +138,7 @@ impl ScheduleWorker {
         }
     }
 
-    async fn look(&self, now: i64) -> Result<Work, Error> {
+    async fn read_due(&self, now: i64) -> Result<Work, Error> {
         let held = self.held.clone();
         let look = self.inbound.record.state.read(move |tx| {
             let mut due = table::due(tx, now, AT_ONCE_MAX + held.len())?;
@@ -268,12 +268,12 @@ impl Due for ScheduleWorker {
         if moment.is_trusted {
             self.held.clear();
         }
-        let (mut work, mut processed) = (self.look(moment.now).await?, Ok(()));
+        let (mut work, mut processed) = (self.read_due(moment.now).await?, Ok(()));
         let ids: BTreeSet<ScheduleId> = work.due.iter().chain(work.moving.iter().take(AT_ONCE_MAX)).copied().collect();
         if !ids.is_empty() {
             processed = self.process_all(ids.into_iter().collect(), moment).await;
             let handled: BTreeSet<ScheduleId> = work.due.into_iter().collect();
-            work = self.look(moment.now).await?;
+            work = self.read_due(moment.now).await?;
             if !moment.is_trusted {
                 self.held.extend(work.due.extract_if(.., |id| handled.contains(id)));
             }

@@ -86,7 +86,7 @@ pub fn write_as_sent(
 }
 
 /// Compares a request with the grants.
-pub fn look(request: &Request, network: &Network) -> Looked {
+pub fn compare_with_grants(request: &Request, network: &Network) -> Looked {
     match allowed(request, network) {
         Ok(allowed) => Looked { granted: Granted::As(allowed.class()), detail: String::new() },
         Err(missing) => {

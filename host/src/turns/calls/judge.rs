@@ -131,7 +131,7 @@ impl<'a> Prepared<'a> {
         }
         if prepared.missing.is_none() && tool == tools::HTTP_FETCH {
             match http::write_as_sent(arguments, &turn.network) {
-                Ok((request, _)) => prepared.looked = Some(http::look(&request, &turn.network)),
+                Ok((request, _)) => prepared.looked = Some(http::compare_with_grants(&request, &turn.network)),
                 Err(why) => prepared.malformed = Some(why),
             }
         }

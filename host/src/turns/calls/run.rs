@@ -11,7 +11,7 @@ use crate::registry::tools::catalogue::Catalogue;
 use crate::registry::tools::levels::Room;
 use crate::registry::tools::{self, Place, RECALLED_MAX, RecordTool, levels};
 use crate::registry::{Agent, mcp, skills};
-use crate::turns::memories::{self, Found, Kept, NewMemory, Note};
+use crate::turns::memories::{self, Kept, Matches, NewMemory, Note};
 use crate::turns::turn::Turn;
 use ironclaw_contract::ids::{PersonId, ScheduleId};
 use ironclaw_contract::seam::message::Author;
@@ -120,7 +120,7 @@ pub fn run(
     turn: &Turn,
     output: Labels,
     judged: &Judged,
-    found: Option<&Found>,
+    found: Option<&Matches>,
     room: Room,
 ) -> Result<HostResult, ironclaw_state::Error> {
     let Some(Place::Record(tool)) = tools::find(&judged.call.tool).map(|tool| tool.place) else {
@@ -304,7 +304,7 @@ fn remember(
     }
 }
 
-fn recall(tx: &ReadTx<'_>, agent: &Agent, found: Option<&Found>) -> Result<HostResult, ironclaw_state::Error> {
+fn recall(tx: &ReadTx<'_>, agent: &Agent, found: Option<&Matches>) -> Result<HostResult, ironclaw_state::Error> {
     let Some(found) = found else {
         return Ok(result(false, "the notes cannot be searched now".to_owned()));
     };

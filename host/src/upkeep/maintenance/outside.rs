@@ -44,12 +44,12 @@ pub enum AcceptError {
 
 /// Heads and archives of another history.
 #[derive(Debug, Default)]
-struct Found {
+struct OtherHistory {
     heads: Vec<Contradiction>,
     archives: Vec<Foreign>,
 }
 
-impl Found {
+impl OtherHistory {
     /// Returns the first entry that differs. Archives begin before their difference, so they count only without heads.
     fn from(&self) -> Option<u64> {
         let of_heads = self.heads.iter().map(|head| head.from).min();
@@ -220,7 +220,7 @@ impl Shared {
     }
 
     /// Returns heads and archives of another history that are not accepted. With `archived`, also compares heads over archived entries.
-    async fn other_history(&self, archived: bool) -> Result<Found, AcceptError> {
+    async fn other_history(&self, archived: bool) -> Result<OtherHistory, AcceptError> {
         let live = self.state.read(live).await?;
         let (sink, home, ledger) = (self.sink.clone(), self.home.clone(), self.ledger.clone());
         let read = move || {
@@ -267,7 +267,7 @@ impl Shared {
             }
             Ok::<_, ironclaw_state::Error>(archives)
         };
-        Ok(Found { heads, archives: self.state.read(judge).await? })
+        Ok(OtherHistory { heads, archives: self.state.read(judge).await? })
     }
 
     /// Returns the hashes of the entries below `live_first` that have heads.

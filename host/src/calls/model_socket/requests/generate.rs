@@ -16,7 +16,7 @@ use crate::turns::calls::{self, LeftOut, ReadCall, ResultTarget};
 use crate::turns::context::{self, OutputBody, Reader, Unanswered};
 use crate::turns::endpoint_words;
 use crate::turns::items::{self, NewItem};
-use crate::turns::memories::{self, Found};
+use crate::turns::memories::{self, Matches};
 use crate::turns::open_turns::OpenTurns;
 use crate::turns::open_turns::streaming::ActiveRequest;
 use crate::turns::turn::{self, Turn};
@@ -287,7 +287,7 @@ impl Server {
 
     /// Searches the notes for the `recall` calls of an output. Returns the results by the position of the call. All searches share one
     /// time limit.
-    async fn search_notes(&self, prepared: &Prepared, calls: &[ReadCall]) -> Result<HashMap<usize, Found>, Error> {
+    async fn search_notes(&self, prepared: &Prepared, calls: &[ReadCall]) -> Result<HashMap<usize, Matches>, Error> {
         let until = Instant::now() + memories::SEARCH_TIME_MAX;
         let mut all = HashMap::new();
         for (position, call) in calls.iter().take(self.shared.turns.config().tool_calls_max as usize).enumerate() {

@@ -9,7 +9,7 @@ use crate::gateway::requests::{self, Asked, Asking};
 use crate::registry::Agent;
 use crate::registry::tools::Runs;
 use crate::turns::calls::{self, Judgement, ResultTarget, TurnFacts};
-use crate::turns::memories::Found;
+use crate::turns::memories::Matches;
 use crate::turns::turn::{self, Turn};
 use ironclaw_contract::ids::ItemId;
 use ironclaw_contract::seam::message::Author;
@@ -116,7 +116,7 @@ impl Asks<'_> {
         tx: &mut WriteTx<'_>,
         target: &ResultTarget<'_>,
         judged: &calls::Judged,
-        found: Option<&Found>,
+        found: Option<&Matches>,
     ) -> Result<Call, Error> {
         let verdict = self.verdict(tx, target, judged, found)?;
         let call = &judged.call;
@@ -129,7 +129,7 @@ impl Asks<'_> {
         tx: &mut WriteTx<'_>,
         target: &ResultTarget<'_>,
         judged: &calls::Judged,
-        found: Option<&Found>,
+        found: Option<&Matches>,
     ) -> Result<Verdict, Error> {
         let Asks { agent, turn, facts, .. } = *self;
         let (code, detail, bound) = match &judged.judgement {

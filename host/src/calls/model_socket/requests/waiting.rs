@@ -77,7 +77,7 @@ impl Server {
             changed.mark_unchanged();
             people.mark_unchanged();
             let is_over = pause.as_ref().is_some_and(|pause| Instant::now() >= pause.until);
-            match self.look(turn, call, is_over).await? {
+            match self.next_step(turn, call, is_over).await? {
                 Step::Wait(rest) => {
                     let pause = match &pause {
                         Some(pause) => pause,
@@ -141,7 +141,7 @@ impl Server {
     }
 
     /// Returns the step for a call. After the end of its pause, a call waits no longer.
-    async fn look(&self, turn: TurnId, call: CallId, is_over: bool) -> Result<Step, Unanswered<Error>> {
+    async fn next_step(&self, turn: TurnId, call: CallId, is_over: bool) -> Result<Step, Unanswered<Error>> {
         let (session, shared) = (self.session, Arc::clone(&self.shared));
         self.state()
             .read(move |tx| {

@@ -4,7 +4,7 @@
 //! [`crate::registry::mounts`].
 
 use super::super::kind::{Check, CheckContext};
-use super::mount_source::{self, Found, LookError};
+use super::mount_source::{self, LookError, PathProperties};
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::{Agent, mounts};
 use ironclaw_contract::seam::change::{Change, Mount};
@@ -44,14 +44,17 @@ impl Check for Vec<Mount> {
 /// Describes the directory at each source; of a source on a foreign file system only the kind of that file system.
 pub fn describe_sources(mounts: &[Mount]) -> Map<String, Value> {
     let described = |found| match found {
-        Ok(Found { filesystem, directory, owner }) => {
+        Ok(PathProperties { filesystem, directory, owner }) => {
             json!({ "filesystem": filesystem, "directory": directory, "owner": owner })
         }
         Err(LookError::Elsewhere(filesystem)) => json!({ "filesystem": filesystem, "elsewhere": true }),
         Err(LookError::Link) => json!({ "link": true }),
         Err(LookError::Absent | LookError::Closed) => Value::Null,
     };
-    mounts.iter().map(|mount| (mount.source.clone(), described(mount_source::look(Path::new(&mount.source))))).collect()
+    mounts
+        .iter()
+        .map(|mount| (mount.source.clone(), described(mount_source::read_properties(Path::new(&mount.source)))))
+        .collect()
 }
 
 /// Fills in targets and access, and sorts the mounts by their targets.
@@ -121,7 +124,7 @@ fn source(text: &str, host_policy: &HostPolicy) -> Result<PathBuf, Refusal> {
         return refused
             .map_err(|refusal| refusal.hint("`[mounts] allow` of config.toml lists the allowed directories"));
     }
-    check_found(text, mount_source::look(&path))?;
+    check_found(text, mount_source::read_properties(&path))?;
     // It resolves the path, so only a path without a link on a local file system gets here.
     is_free(text, host_policy, &path, Mounts::read()).map(|()| path)
 }
@@ -148,11 +151,11 @@ fn real_name(path: &Path, host_policy: &HostPolicy) -> Option<PathBuf> {
 }
 
 /// Refuses a source at which no directory of a local file system was found.
-fn check_found(text: &str, found: Result<Found, LookError>) -> Result<(), Refusal> {
+fn check_found(text: &str, found: Result<PathProperties, LookError>) -> Result<(), Refusal> {
     let refuse = |code, why: &str| Refusal::new(code, format!("{:?} cannot be mounted: {why}", short(text)));
     match found {
-        Ok(Found { directory: true, .. }) => Ok(()),
-        Ok(Found { directory: false, .. }) => Err(refuse(DenialCode::MountSource, "it is not a directory")),
+        Ok(PathProperties { directory: true, .. }) => Ok(()),
+        Ok(PathProperties { directory: false, .. }) => Err(refuse(DenialCode::MountSource, "it is not a directory")),
         Err(LookError::Elsewhere(kind)) => {
             let why =
                 format!("its path leads through a file system of kind {kind}, which other machines or programs serve");

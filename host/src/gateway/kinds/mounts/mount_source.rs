@@ -22,7 +22,7 @@ const LOCAL: [&str; 23] = [
 
 /// The properties of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct PathProperties {
     /// The kind of its file system.
     pub filesystem: String,
     /// True if it is a directory.
@@ -48,12 +48,12 @@ pub(super) enum LookError {
 ///
 /// # Errors
 /// Returns the reason why it cannot be inspected.
-pub(super) fn look(path: &Path) -> Result<Found, LookError> {
+pub(super) fn read_properties(path: &Path) -> Result<PathProperties, LookError> {
     let mountinfo = std::fs::read(MOUNTS).map_err(|_| LookError::Elsewhere("unknown".to_owned()))?;
     look_with(&mountinfo, path)
 }
 
-fn look_with(mountinfo: &[u8], path: &Path) -> Result<Found, LookError> {
+fn look_with(mountinfo: &[u8], path: &Path) -> Result<PathProperties, LookError> {
     let filesystem = local(mountinfo, path).map_err(LookError::Elsewhere)?;
     // One call: no process can put a link to a network file system between a check and its use.
     let how = OpenHow::new().flags(OFlag::O_PATH | OFlag::O_CLOEXEC).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
@@ -64,7 +64,7 @@ fn look_with(mountinfo: &[u8], path: &Path) -> Result<Found, LookError> {
     })?;
     let found = fstat(&opened).map_err(|_| LookError::Closed)?;
     let directory = SFlag::from_bits_truncate(found.st_mode) & SFlag::S_IFMT == SFlag::S_IFDIR;
-    Ok(Found { filesystem, directory, owner: found.st_uid })
+    Ok(PathProperties { filesystem, directory, owner: found.st_uid })
 }
 
 /// Returns the kind of a path's file system; as an error the kind of the first one on the way that is not local.
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(look_at("link/deep"), Err(LookError::Link));
         assert_eq!(look_at("file/x"), Err(LookError::Closed));
         assert_eq!(look_at("file").map(|place| place.directory), Ok(false));
-        let found = look(&root.join("own/deep")).expect("a local directory");
+        let found = read_properties(&root.join("own/deep")).expect("a local directory");
         assert!(found.directory && found.owner == nix::unistd::getuid().as_raw(), "{found:?}");
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Sends the secret to the addresses in the document of the issuer only. See [`super::token`] for the answers.
 
-use super::discovery::{Found, Http};
+use super::discovery::{Discovered, Http};
 use crate::registry::mcp::login::{ClientSecret, ClientSecretValue, IssuerClient};
 use crate::registry::secrets::SecretName;
 use ironclaw_net::fetch::{Credential, Form};
@@ -30,7 +30,7 @@ pub(super) struct Proof {
 }
 
 /// Returns the client whose id people approved, with the secret that they named.
-pub(super) fn approved(found: &Found, id: String, secret: Option<SecretName>) -> Result<IssuerClient, String> {
+pub(super) fn approved(found: &Discovered, id: String, secret: Option<SecretName>) -> Result<IssuerClient, String> {
     let takes = |method: &str| found.client_methods.as_ref().is_none_or(|list| list.iter().any(|one| one == method));
     let [_, basic, post] = METHODS.map(takes);
     match secret {
@@ -43,12 +43,12 @@ pub(super) fn approved(found: &Found, id: String, secret: Option<SecretName>) ->
     }
 }
 
-fn issuer_client(found: &Found, id: String, secret: Option<ClientSecret>) -> IssuerClient {
+fn issuer_client(found: &Discovered, id: String, secret: Option<ClientSecret>) -> IssuerClient {
     IssuerClient { id, secret, token_endpoint: found.token.clone(), revocation_endpoint: found.revocation.clone() }
 }
 
 /// Registers the host at an issuer.
-pub(super) async fn register(http: &Http<'_>, found: &Found, redirect_uri: &str) -> Result<IssuerClient, String> {
+pub(super) async fn register(http: &Http<'_>, found: &Discovered, redirect_uri: &str) -> Result<IssuerClient, String> {
     let Some(endpoint) = &found.registration else {
         return Err("it registers no clients; register IronClaw there and name its id with --client-id".to_owned());
     };
@@ -74,7 +74,7 @@ fn asked(supported: Option<&[String]>) -> Result<&'static str, String> {
     found.ok_or_else(|| "it takes only clients that prove themselves in a way that the host does not know".to_owned())
 }
 
-fn read(found: &Found, asked: &'static str, mut answer: Value) -> Result<IssuerClient, String> {
+fn read(found: &Discovered, asked: &'static str, mut answer: Value) -> Result<IssuerClient, String> {
     let named = answer["token_endpoint_auth_method"].as_str().map(str::to_owned);
     let mut take = |field: &str| match answer[field].take() {
         Value::String(text) => Some(SecretText::new(text)),
@@ -128,9 +128,9 @@ pub(super) async fn post(
 mod tests {
     use super::*;
 
-    fn found(client_methods: Option<&[&str]>) -> Found {
+    fn found(client_methods: Option<&[&str]>) -> Discovered {
         let url = || "https://login.example/x".parse::<Url>().expect("a URL");
-        Found {
+        Discovered {
             authorization: url(),
             token: url(),
             registration: Some(url()),

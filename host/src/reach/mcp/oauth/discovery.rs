@@ -34,7 +34,7 @@ pub(super) struct Http<'a> {
 
 /// The addresses of an issuer.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct Discovered {
     pub(super) authorization: Url,
     pub(super) token: Url,
     pub(super) registration: Option<Url>,
@@ -153,7 +153,7 @@ impl From<String> for Unfit {
 }
 
 /// Returns the addresses of an issuer, which announces S256 unless people accepted that it does not.
-pub(super) async fn issuer(http: &Http<'_>, issuer: &ApprovedIssuer) -> Result<Found, Unfit> {
+pub(super) async fn issuer(http: &Http<'_>, issuer: &ApprovedIssuer) -> Result<Discovered, Unfit> {
     let url = http.address(issuer.name.as_str())?;
     let mut below = url.clone();
     below.set_path(&format!("{}/.well-known/openid-configuration", url.path().trim_end_matches('/')));
@@ -164,7 +164,7 @@ pub(super) async fn issuer(http: &Http<'_>, issuer: &ApprovedIssuer) -> Result<F
     Err(Unfit::Other("it has no document about itself".to_owned()))
 }
 
-fn read(http: &Http<'_>, issuer: &ApprovedIssuer, document: &Value) -> Result<Found, Unfit> {
+fn read(http: &Http<'_>, issuer: &ApprovedIssuer, document: &Value) -> Result<Discovered, Unfit> {
     let named = text(document, "issuer").unwrap_or_default();
     if IssuerName::parse(named).as_ref() != Ok(&issuer.name) {
         return Err(Unfit::Other(format!("its document is of the issuer {:?}", shown(named))));
@@ -175,7 +175,7 @@ fn read(http: &Http<'_>, issuer: &ApprovedIssuer, document: &Value) -> Result<Fo
     }
     let optional = |field: &str| text(document, field).map(|text| http.address(text)).transpose();
     let wanted = |field: &str| optional(field)?.ok_or_else(|| format!("its document has no {field}"));
-    Ok(Found {
+    Ok(Discovered {
         authorization: wanted("authorization_endpoint")?,
         token: wanted("token_endpoint")?,
         registration: optional("registration_endpoint")?,

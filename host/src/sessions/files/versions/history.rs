@@ -5,7 +5,7 @@
 use super::index::{Stamp, Version, Why};
 use super::limits::COPY_TIME_MAX;
 use super::store::{self, Report};
-use super::walk::{self, Found};
+use super::walk::{self, Walked};
 use crate::sessions::files::{FilePath, Files};
 use ironclaw_contract::ids::TurnId;
 use ironclaw_state::home::SessionDirectories;
@@ -54,7 +54,7 @@ pub fn history(place: &SessionDirectories, at: &FilePath) -> io::Result<History>
     let is_wanted = |path: &str| at.is_empty() || path == at || path.starts_with(&below);
     let found = match Files::open(place, None)? {
         Some(files) => walk::walk(&files, Instant::now() + COPY_TIME_MAX, &mut Report::default())?,
-        None => Found::default(),
+        None => Walked::default(),
     };
     let lost = index.all_current().filter(|(path, _)| is_wanted(path)).filter_map(|(path, version)| {
         let why = match found.files.get(path) {

@@ -5,7 +5,7 @@
 use super::index::{Index, Stamp, Why};
 use super::limits::{COPY_TIME_MAX, Limits, Reason};
 use super::store::{Report, Store};
-use super::walk::{self, Found};
+use super::walk::{self, Walked};
 use crate::registry::quota;
 use crate::sessions::files::{FilePath, Files, reopen, shown};
 use ironclaw_contract::canonical::Digest;
@@ -95,7 +95,7 @@ impl<'a> Copier<'a> {
         Ok(Self { files, store, index, limits: run.limits, at: run.at, until: run.until, by })
     }
 
-    fn end_missing(&mut self, found: &Found) {
+    fn end_missing(&mut self, found: &Walked) {
         let lost = self.index.all_current().filter(|(path, _)| found.lacks(path));
         let lost: Vec<String> = lost.map(|(path, _)| path.clone()).collect();
         for path in lost {
@@ -104,7 +104,7 @@ impl<'a> Copier<'a> {
     }
 
     /// Copies the changed files, the smallest first, so that one large file does not use the room of many small ones.
-    fn copy_all(&mut self, found: &Found, report: &mut Report) -> io::Result<usize> {
+    fn copy_all(&mut self, found: &Walked, report: &mut Report) -> io::Result<usize> {
         let is_new =
             |(path, stamp): &(&String, &Stamp)| self.index.current(path).is_none_or(|version| version.stamp != **stamp);
         let mut changed: Vec<(&String, &Stamp)> = found.files.iter().filter(is_new).collect();

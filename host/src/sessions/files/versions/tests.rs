@@ -310,14 +310,17 @@ fn copies_never_take_a_session_over_its_quota() {
         scene.write(&format!("f{n}"), vec![n; 4096]);
     }
     scene.take();
-    let over = crate::registry::quota::workspace::look(scene.place.path(), &scene.quota).expect("measured");
+    let over = crate::registry::quota::workspace::exceeded_bound(scene.place.path(), &scene.quota).expect("measured");
     assert_eq!(over, None);
     let copies = scene.copies().len();
     assert!((1..40).contains(&copies), "{copies}");
     scene.write("large", vec![1; 160_000]);
     scene.take();
     assert!(scene.copies().len() < copies, "the copies make room for the agent");
-    assert_eq!(crate::registry::quota::workspace::look(scene.place.path(), &scene.quota).expect("measured"), None);
+    assert_eq!(
+        crate::registry::quota::workspace::exceeded_bound(scene.place.path(), &scene.quota).expect("measured"),
+        None
+    );
 }
 
 #[test]

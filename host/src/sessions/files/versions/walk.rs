@@ -21,7 +21,7 @@ use std::time::Instant;
 const STAT_BLOCK_BYTES: u64 = 512;
 
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct Walked {
     /// The regular files, by path.
     pub files: BTreeMap<String, Stamp>,
     /// Directories that keep the host out, each with a slash at its end.
@@ -34,7 +34,7 @@ pub struct Found {
     pub is_whole: bool,
 }
 
-impl Found {
+impl Walked {
     /// Returns whether the host knows that a path has no regular file.
     pub fn lacks(&self, path: &str) -> bool {
         let is_hidden = || self.closed.iter().any(|closed| path.starts_with(closed.as_str()));
@@ -46,8 +46,8 @@ impl Found {
 ///
 /// # Errors
 /// Fails if the host has a shortage.
-pub fn walk(files: &Files, until: Instant, report: &mut Report) -> io::Result<Found> {
-    let mut found = Found::default();
+pub fn walk(files: &Files, until: Instant, report: &mut Report) -> io::Result<Walked> {
+    let mut found = Walked::default();
     let mut left = vec![PathBuf::new()];
     while let Some(directory) = left.pop() {
         if Instant::now() >= until {
@@ -71,7 +71,13 @@ pub fn walk(files: &Files, until: Instant, report: &mut Report) -> io::Result<Fo
 }
 
 /// Looks at the entries of one directory, and queues the directories among them.
-fn level(files: &Files, at: &Path, found: &mut Found, left: &mut Vec<PathBuf>, report: &mut Report) -> nix::Result<()> {
+fn level(
+    files: &Files,
+    at: &Path,
+    found: &mut Walked,
+    left: &mut Vec<PathBuf>,
+    report: &mut Report,
+) -> nix::Result<()> {
     let opened = files.resolve(at, DIRECTORY)?;
     for entry in Dir::openat(&opened, ".", DIRECTORY, Mode::empty())?.iter() {
         let entry = entry?;
