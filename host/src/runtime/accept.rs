@@ -206,7 +206,7 @@ impl Acceptance<'_> {
         let delivery = delivery::intend_reply(tx, session, Some(open.id), item, Some(row.id), self.receives_here)?;
         turn::close(tx, open, Close::Answered, TurnEnd::Replied)?;
         items::enforce_before(tx, session.id, &self.record().retention, seq)?;
-        store::note_failure(tx, session.id, false)?;
+        store::reset_failures(tx, session.id)?;
         self.closed(tx, delivery)
     }
 

@@ -348,7 +348,7 @@ impl Actor {
 
     async fn count_failure(&self) -> Result<Event<Command>, Error> {
         let id = self.id;
-        let failures = self.state().write(move |tx| Ok::<_, Error>(store::note_failure(tx, id, true)?)).await?;
+        let failures = self.state().write(move |tx| Ok::<_, Error>(store::count_failure(tx, id)?)).await?;
         Ok(Event::Counted(failures))
     }
 

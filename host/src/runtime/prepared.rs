@@ -71,7 +71,7 @@ mod tests {
             assert!(recent(tx, IDLE_SECONDS).expect("read").is_empty(), "it would sleep by now");
             sessions::move_cursor(tx, id, 1, now - 1).expect("moved");
             assert_eq!(recent(tx, IDLE_SECONDS).expect("read"), [id]);
-            sessions::note_failure(tx, id, true).expect("noted");
+            sessions::count_failure(tx, id).expect("counted");
             assert!(recent(tx, IDLE_SECONDS).expect("read").is_empty(), "its last launch failed");
         });
     }

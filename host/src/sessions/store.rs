@@ -3,8 +3,8 @@
 //! Never starts or stops a process; the actor does that. The rows are in [`ironclaw_store::tables::sessions`].
 
 pub use ironclaw_store::tables::sessions::{
-    Origin, OriginKind, ScheduleRuns, Session, SessionState, all, find, find_by_origin, find_own, give_uid_back,
-    list_for_agent, list_for_person, note_failure, recently_active, removed, touch, was_of,
+    Origin, OriginKind, ScheduleRuns, Session, SessionState, all, count_failure, find, find_by_origin, find_own,
+    give_uid_back, list_for_agent, list_for_person, recently_active, removed, reset_failures, touch, was_of,
 };
 
 use crate::registry::{self, Agent, Person, Role};

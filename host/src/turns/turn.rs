@@ -13,7 +13,7 @@ pub use ironclaw_store::tables::messages::for_turn as messages_of;
 pub use ironclaw_store::tables::messages::{Waiting, attempts, mark_context_shown, refund_attempt, sessions_with_work};
 pub use ironclaw_store::tables::turns::{
     Turn, TurnEnd, clear_failure, coded_failure, count_model_call, count_result, count_tool_calls, end_of, every_open,
-    failure, find, note_failure, open_of, working_for,
+    failure, find, open_of, record_model_failure, working_for,
 };
 
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};

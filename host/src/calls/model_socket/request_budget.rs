@@ -95,7 +95,7 @@ pub(crate) fn book(
             .with("needed", exceeded.needed)
             .reason(&words)
             .append(tx)?;
-        turn::note_failure(tx, turn, "budget", &words)?;
+        turn::record_model_failure(tx, turn, "budget", &words)?;
         return refuse(RefusalCode::Model, words);
     }
     Ok((book::book(tx, agent.id, session, turn, &agent.model, estimate)?, budget::allowance(&used)))
@@ -122,7 +122,7 @@ impl Server {
         let (message, key) = (words.clone(), Arc::clone(&self.key));
         let note = self.state().write(move |tx| {
             book::replace_estimate(tx, &booked, &asked, took)?;
-            turn::note_failure(tx, turn, code, &words)?;
+            turn::record_model_failure(tx, turn, code, &words)?;
             endpoint_words::note(tx, session, turn, &failures, &key)?;
             let entry = Entry::new(LedgerEvent::ModelFailed).session(session).turn(turn).with("model", model);
             entry.with("code", code).reason(&words).append(tx)?;

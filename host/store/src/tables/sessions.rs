@@ -276,11 +276,15 @@ pub fn set_session_state(
     tx.execute(sql, params![id, standing, reason]).map(drop)
 }
 
-/// Counts a failed launch (`true`), or resets the count after a turn (`false`). Returns the number of consecutive failures.
-pub fn note_failure(tx: &mut WriteTx<'_>, id: SessionId, failed: bool) -> Result<u32, Error> {
-    let sql =
-        "UPDATE sessions SET failures = CASE WHEN ?2 THEN failures + 1 ELSE 0 END WHERE id = ?1 RETURNING failures";
-    tx.returning_one(sql, params![id, failed], |row| row.get(0))
+/// Counts a failed launch. Returns the number of consecutive failures.
+pub fn count_failure(tx: &mut WriteTx<'_>, id: SessionId) -> Result<u32, Error> {
+    let sql = "UPDATE sessions SET failures = failures + 1 WHERE id = ?1 RETURNING failures";
+    tx.returning_one(sql, [id], |row| row.get(0))
+}
+
+/// Ends the consecutive failures of a session, because a turn ended.
+pub fn reset_failures(tx: &mut WriteTx<'_>, id: SessionId) -> Result<(), Error> {
+    tx.execute("UPDATE sessions SET failures = 0 WHERE id = ?1", [id]).map(drop)
 }
 
 /// Sets the time of the last activity to now, by the machine's clock.

@@ -185,7 +185,7 @@ pub fn count_result(tx: &mut WriteTx<'_>, turn: TurnId, bytes: usize) -> Result<
 }
 
 /// Records why a turn has no output of a model: a code, and a sentence of the host for the person.
-pub fn note_failure(tx: &mut WriteTx<'_>, turn: TurnId, code: &'static str, words: &str) -> Result<(), Error> {
+pub fn record_model_failure(tx: &mut WriteTx<'_>, turn: TurnId, code: &'static str, words: &str) -> Result<(), Error> {
     let sql = "UPDATE turns SET failure = ?2, failure_words = ?3 WHERE id = ?1";
     tx.execute(sql, params![turn, code, words]).map(drop)
 }

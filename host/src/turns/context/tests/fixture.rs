@@ -258,7 +258,7 @@ impl Fixture<'_, '_> {
             }
             Ending::Notice => "I stopped: this turn reached its limit of 24 tool calls.",
             Ending::ModelFailed => {
-                turn::note_failure(self.tx, turn.id, "overloaded", "it is overloaded").expect("noted");
+                turn::record_model_failure(self.tx, turn.id, "overloaded", "it is overloaded").expect("noted");
                 "The model endpoint `small` is overloaded. `ironctl message retry` has it answered."
             }
         };
