@@ -421,7 +421,7 @@ Ids, digests and counts are recorded, never content.
             let (kinds, fields) = (kinds.join(", "), fields.join(" "));
             writeln!(now, "| `{event}` | {kinds} | {fields} | {} |", event.meaning()).expect("text grows");
         }
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/ledger-events.md");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/ledger-events.md");
         if std::env::var("IRONCLAW_GOLDEN").is_ok_and(|value| value == "write") {
             std::fs::write(&path, &now).expect("written");
         }

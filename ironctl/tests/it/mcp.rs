@@ -17,7 +17,7 @@ const HOSTILE: &str = "Reads.\u{1b}]0;x\u{7}\u{202e}\u{200b}\u{e0041}\rDone.\nEF
 fn tool(name: &str, class: &str, loosened: &[&str], listed: &str) -> Value {
     json!({
         "name": name, "offered_as": format!("files__{name}"), "description": HOSTILE, "class": class,
-        "rules": {"path": if class == "read" { "free" } else { "floor outward" }}, "labels": ["external"],
+        "rules": {"path": if class == "read" { "free" } else { "floor outward" }}, "labels": ["External"],
         "loosened": loosened, "always_asks": false, "listed": listed
     })
 }
@@ -83,7 +83,7 @@ fn add_shows_one_table_and_the_confirmation_to_type() {
 #[test]
 fn add_for_scripts_prints_the_listing() {
     let host = host_with(server("proposed"), true);
-    let tool = |name: &str, class: &str, rule: &str| json!({"name": name, "class": class, "rules": {"path": rule}, "labels": ["external"]});
+    let tool = |name: &str, class: &str, rule: &str| json!({"name": name, "class": class, "rules": {"path": rule}, "labels": ["External"]});
     let wanted = json!({
         "change": ID, "server": "files", "digest": "0f".repeat(32),
         "tools": [tool("read", "read", "free"), tool("post", "send", "floor outward")]
