@@ -30,9 +30,18 @@ enum Interruption {
 }
 
 /// Returns a host whose agent has the grant of a site and, as a destination, a person on a channel. The owner has a place.
+fn host_with_people(site: &Site, shop: &Receiver, desk: &Receiver) -> TestHost {
+    start(site, shop, desk, "")
+}
+
+/// Returns such a host, whose turns wait for no one.
 fn host_with(site: &Site, shop: &Receiver, desk: &Receiver) -> TestHost {
+    start(site, shop, desk, PEOPLE_AWAY)
+}
+
+fn start(site: &Site, shop: &Receiver, desk: &Receiver, people: &str) -> TestHost {
     let host = TestHost::with_clock()
-        .configured(&format!("[webhook]\nlisten = \"127.0.0.1:0\"\nbackoff_ms = 20\n{LOOPBACK}{PEOPLE_AWAY}"))
+        .configured(&format!("[webhook]\nlisten = \"127.0.0.1:0\"\nbackoff_ms = 20\n{LOOPBACK}{people}"))
         .started_with("a");
     host.change("a", "enabled_tools", &json!({ "add": ["http_fetch", "run_command"] }));
     let grant = json!({ "host": "127.0.0.1", "port": site.port, "methods": ["GET", "POST"], "paths": ["/notes"] });
@@ -75,7 +84,7 @@ fn ends(raw: &Raw, entry: &Value, status: &str) {
 #[test]
 fn approved_call_of_an_interrupted_turn_is_made_once() {
     let (site, shop, desk) = (Site::start(), Receiver::accepting(), Receiver::accepting());
-    let host = host_with(&site, &shop, &desk);
+    let host = host_with_people(&site, &shop, &desk);
     let mut raw = Raw::of(&host);
     for (text, interruption) in [
         ("roses", Interruption::HostKilled),
@@ -110,7 +119,7 @@ fn approved_call_of_an_interrupted_turn_is_made_once() {
 #[test]
 fn retried_turn_begins_with_the_result_of_its_call() {
     let (site, shop, desk) = (Site::start(), Receiver::accepting(), Receiver::accepting());
-    let mut host = host_with(&site, &shop, &desk);
+    let mut host = host_with_people(&site, &shop, &desk);
     host.down();
     host.up_failing_at("request_approved");
     let raw = Raw::of(&host);
