@@ -146,7 +146,7 @@ fn expected(wall: Wall, user: HostUser) -> Without {
 enum Without {
     /// At least one attempt fails.
     Failure,
-    /// The launch is refused.
+    /// The start of the host is refused.
     NoJail,
     /// This user has no such wall.
     NoSuchWall,
@@ -177,19 +177,24 @@ fn omit_each(user: HostUser, walls: &[Wall], documented: &BTreeMap<String, Strin
     let mut unnoticed = Vec::new();
     let mut lacking = 0;
     for wall in walls {
+        let expected = expected(*wall, user);
         host.down();
         host.set_env(WITHOUT_WALL, Some(wall.name()));
-        host.up();
+        let started = host.ctl(&["up", "--detach"]);
         host.set_env(WITHOUT_WALL, None);
+        if expected == Without::NoJail {
+            // The check of the machine before a start makes a jail.
+            assert_eq!(started.code, 1, "{user:?} {wall:?}");
+            assert!(started.stderr.contains("make new namespaces"), "{user:?} {wall:?}: {}", started.stderr);
+            host.up();
+            continue;
+        }
+        started.ok();
         let answer = host.ctl(&["--json", "doctor", "--prove"]);
-        let expected = expected(*wall, user);
         lacking += usize::from(expected == Without::Failure);
         match expected {
             Without::NoSuchWall => assert_eq!(answer.code, 0, "{user:?} {wall:?}: {}", answer.stderr),
-            Without::NoJail => {
-                assert_eq!(answer.code, 1, "{user:?} {wall:?}");
-                assert!(answer.stderr.contains("make new namespaces"), "{user:?} {wall:?}: {}", answer.stderr);
-            }
+            Without::NoJail => unreachable!("the host did not start"),
             Without::Failure => {
                 let report = answer.json();
                 let escaped = failed_attempts(&report);
