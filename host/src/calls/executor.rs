@@ -89,11 +89,11 @@ impl Executor {
         result: &ResultBody,
     ) -> Result<Digest, Error> {
         let author = Author::Tool { tool: row.tool.clone() };
-        let source = match tools::outside(&row.tool).is_some_and(OutsideTool::sends) {
+        let provenance = match tools::outside(&row.tool).is_some_and(OutsideTool::sends) {
             true => Provenance::HostAbout { output: recorded(tx, row, &place.key)?.labels },
             false => Provenance::Tool,
         };
-        let labelled = Labelled::new(result, source);
+        let labelled = Labelled::new(result, provenance);
         let item = calls::record_result(tx, &self.target(place), row.id, &row.tool, author, labelled)?;
         calls::settle(tx, row.id, item.tuple.item, result.outcome)?;
         requests::finish(tx, row.id, result.outcome)?;

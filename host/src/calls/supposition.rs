@@ -130,7 +130,7 @@ pub fn judge_in(
     let mut facts = facts::for_supposed(tx, settings, call.agent, turn)?;
     // A push has files of the workspace, which the host reads before the judgement.
     if tools::outside(call.tool).is_some_and(OutsideTool::reads_workspace) {
-        facts.labels = facts.labels.join(Labels::from_provenance(Provenance::Workspace));
+        facts.reads_workspace();
     }
     let wanted = WantedCall { tool: call.tool.to_owned(), arguments: call.arguments.to_owned() };
     let mut wanted = calls::ReadCall::read(wanted);

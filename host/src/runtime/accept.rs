@@ -250,12 +250,12 @@ impl Acceptance<'_> {
         }
         let place = ResultTarget { session: session.id, turn: open.id, key, sealer: &self.record().sealer };
         let (result, refused) = self.result_of(tx, open, &recorded, &output, action)?;
-        let source = match action {
+        let provenance = match action {
             Action::AskUserQuestion(_) => Provenance::HostAbout { output: Labels::recorded(&output.tuple.labels) },
             Action::Change { .. } | Action::SkillInstall { .. } | Action::ScheduleTask(_) => Provenance::Tool,
         };
         let (id, tool) = (recorded.id, &recorded.tool);
-        let item = calls::record_result(tx, &place, id, tool, Author::Host, Labelled::new(&result, source))?;
+        let item = calls::record_result(tx, &place, id, tool, Author::Host, Labelled::new(&result, provenance))?;
         calls::settle(tx, recorded.id, item.tuple.item, result.outcome)?;
         if let Some(why) = refused {
             Entry::new(LedgerEvent::ActionRefused)

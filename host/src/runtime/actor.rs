@@ -5,6 +5,7 @@
 //! record. See [`crate::runtime::turn_loop`] for an awake session.
 
 use crate::gateway::requests;
+use crate::registry::Identity;
 use crate::runtime::actors::{Actors, Start};
 use crate::runtime::admission::Slot;
 use crate::runtime::command::{ActorView, Command, Phase};
@@ -211,7 +212,7 @@ impl Actor {
     /// Takes a slot on behalf of the person who began the session.
     fn take_free_slot(&self, resources: &mut Resources) -> Event<Command> {
         let slot = resources.session.as_ref().and_then(|session| {
-            let person = session.person.map(|person| format!("{person}")).unwrap_or_default();
+            let person = session.person.map(|person| Identity::own(person).sender).unwrap_or_default();
             self.runtime.admission.take_free(session.agent, &person, self.id)
         });
         let is_held = slot.is_some();

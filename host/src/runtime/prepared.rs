@@ -49,9 +49,9 @@ fn recent(tx: &ReadTx<'_>, idle_seconds: u64) -> Result<Vec<SessionId>, ironclaw
     let since = tx.now().saturating_sub(i64::try_from(idle_seconds).unwrap_or(i64::MAX).saturating_mul(1000));
     let stopped = facts::stopped_sessions(tx)?;
     let stopped_at = |id| stopped.iter().find(|(session, _)| *session == id).map(|(_, at)| *at);
-    let found = store::recently_active(tx, since, PREPARED_MAX)?;
-    let awake = found.into_iter().filter(|session| stopped_at(session.id).is_none_or(|at| at < session.last_active_at));
-    Ok(awake.map(|session| session.id).collect())
+    let active = store::recently_active(tx, since, PREPARED_MAX + stopped.len())?.into_iter();
+    let awake = active.filter(|session| stopped_at(session.id).is_none_or(|at| at < session.last_active_at));
+    Ok(awake.take(PREPARED_MAX).map(|session| session.id).collect())
 }
 
 #[cfg(test)]

@@ -141,6 +141,9 @@ fn command_of_an_explanation_changes_the_judgement() {
     host.ctl(&["group", "add", "team", "a", "b", "--tools", "read_file", "--yes"]).ok();
     assert_eq!(judged(&explain(&host, &["a", "read_file"]))["agent team"], "permitted");
     assert_eq!(judged(&explain(&host, &["a", "write_file"]))["agent team"], "refused:call_principal");
+    // The message of an agent is text of others, as at the real call.
+    host.ctl(&["group", "add", "pair", "a", "b", "--tools", "http_fetch", "--yes"]).ok();
+    assert_eq!(judged(&explain(&host, &["a", "http_fetch", &sent]))["agent pair"], "asked:call_origin");
     // A dangerous mode, and back.
     host.ctl(&["agent", "set", "a", "--mode", "dangerous_off", "--yes"]).ok();
     let explained = explain(&host, &["a", "http_fetch", &sent, "--as", "Bob"]);

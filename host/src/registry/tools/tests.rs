@@ -8,6 +8,7 @@ use super::*;
 use ironclaw_contract::seam::action::Action;
 use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_contract::seam::socket::Purpose;
+use ironclaw_judge::Classes;
 use ironclaw_judge::manifest::Reach;
 use ironclaw_model::scripted::Scripted;
 use ironclaw_model::{Part, Prompt};
@@ -149,7 +150,18 @@ fn every_manifest_is_complete() {
         assert_eq!(find(tool.name), Some(tool));
         let is_outside = !matches!(tool.manifest.reach, Reach::Contained | Reach::Action);
         assert_eq!(tool.outside().is_some(), is_outside, "{}", tool.name);
+        let written = serde_json::to_value(&tool.manifest).expect("JSON");
+        assert_eq!(serde_json::from_value::<Manifest>(written).expect("a manifest"), tool.manifest);
     }
+    assert!(manifest("rm").is_none());
+}
+
+#[test]
+fn tools_that_leave_the_jail_are_not_contained() {
+    for (tool, is_contained) in [(READ_FILE, true), (RUN_COMMAND, true), (HTTP_FETCH, false), (SEND_MESSAGE, false)] {
+        assert_eq!(manifest(tool).expect("known").is_contained(), is_contained, "{tool}");
+    }
+    assert_eq!(manifest(HTTP_FETCH).expect("known").classes(), Classes::new(&[Class::Read, Class::Send]));
 }
 
 #[test]

@@ -16,7 +16,7 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::CallId;
 use ironclaw_judge::call::{self, CallContext, Reason, Stage, Verdict};
 use ironclaw_judge::manifest::Manifest;
-use ironclaw_judge::provenance::Labels;
+use ironclaw_judge::provenance::{Labels, Provenance};
 use ironclaw_judge::{Allowed, Classes, Principal, ReceiverPolicy};
 use ironclaw_operator::{Bound, DenialCode};
 use ironclaw_store::tables::schedules::OfTurn;
@@ -101,6 +101,13 @@ pub struct TurnFacts {
     pub flows: Vec<send::OpenFlow>,
     /// The position of the turn in its chain, if a rule about chains counts: it works for an agent, or may send.
     pub position: Option<Position>,
+}
+
+impl TurnFacts {
+    /// Adds the labels of the workspace, because the host reads files of it for a call.
+    pub fn reads_workspace(&mut self) {
+        self.labels = self.labels.join(Labels::from_provenance(Provenance::Workspace));
+    }
 }
 
 /// A wanted call before its stages: the host has added to its arguments what it alone knows.

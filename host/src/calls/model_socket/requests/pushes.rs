@@ -8,7 +8,6 @@ use crate::reach::git_push;
 use crate::registry::tools::GIT_PUSH;
 use crate::sessions::store;
 use crate::turns::calls::{Judged, Judgement, ReadCall};
-use ironclaw_judge::provenance::{Labels, Provenance};
 use ironclaw_operator::DenialCode;
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::Refusal;
@@ -47,9 +46,7 @@ impl Server {
                 }
             };
             match git_push::prepare(jails, &session, arguments, &prepared.facts.network).await {
-                Ok(()) => {
-                    prepared.facts.labels = prepared.facts.labels.join(Labels::from_provenance(Provenance::Workspace))
-                }
+                Ok(()) => prepared.facts.reads_workspace(),
                 Err(refusal) => {
                     refusals.insert(position, refusal);
                 }

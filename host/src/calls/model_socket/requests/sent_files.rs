@@ -9,7 +9,6 @@ use crate::registry::tools::SEND_FILE;
 use crate::sessions::store;
 use crate::turns::calls::{self, ReadCall};
 use ironclaw_contract::ids::TurnId;
-use ironclaw_judge::provenance::{Labels, Provenance};
 use ironclaw_operator::DenialCode;
 use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;
@@ -48,7 +47,7 @@ impl Server {
             if call.tool != SEND_FILE || prepared.facts.catalogue.missing(SEND_FILE).is_some() {
                 continue;
             }
-            prepared.facts.labels = prepared.facts.labels.join(Labels::from_provenance(Provenance::Workspace));
+            prepared.facts.reads_workspace();
             let made = copies.len() as u64;
             match self.copy_file(call, position, made).await {
                 Ok(copied) => drop(copies.insert(position, copied)),
