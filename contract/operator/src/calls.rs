@@ -5,10 +5,12 @@
 use super::bound::Bound;
 use super::denial::DenialCode;
 use super::files::SentFile;
-use super::judgement::{ArgumentRule, Class, JudgementStage, StageAnswer, ToolReach};
+use super::judgement::{ArgumentRule, Class, InputType, JudgementStage, StageAnswer, ToolReach};
 use super::people::Role;
 use ironclaw_contract::ids::{CallId, MessageId, RequestId, SessionId, TurnId};
+use ironclaw_contract::seam::seal::Label;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 pub use ironclaw_contract::seam::egress::Commands;
 
@@ -108,12 +110,28 @@ pub struct CallWhy {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ToolArgument {
-    /// Its name.
-    pub name: String,
     /// Its rule.
     pub rule: ArgumentRule,
+    /// The type of value that a person gives; null if no person has to give it.
+    #[serde(rename = "type")]
+    pub kind: Option<InputType>,
+    /// The labels that its value needs, or a value in it; empty if no person has to give it.
+    pub needs: Vec<Label>,
+    /// True if only a reference to a value with these labels meets it. Otherwise a person is asked about another value.
+    pub by_reference: bool,
     /// True if a third party receives its value.
     pub outward: bool,
+}
+
+impl ToolArgument {
+    /// Returns its rule in words: `floor email outward`.
+    pub fn words(&self) -> String {
+        let kind = self.kind.filter(|kind| *kind != InputType::Any).map(InputType::name);
+        let by_reference = self.by_reference.then_some("by reference");
+        let outward = self.outward.then_some("outward");
+        let words = [Some(self.rule.name()), kind, by_reference, outward];
+        words.into_iter().flatten().collect::<Vec<_>>().join(" ")
+    }
 }
 
 /// The rule of the policy for the calls of a tool that need people of the policy.
@@ -154,7 +172,7 @@ pub struct Tool {
     /// Its effect in words, with `{argument}` for values.
     pub effect: String,
     /// The rules of its arguments, by name.
-    pub arguments: Vec<ToolArgument>,
+    pub arguments: BTreeMap<String, ToolArgument>,
     /// The rule of the policy for each class that its calls can have. A call of the class `ask` has none.
     #[serde(default)]
     pub rules: Vec<ToolRule>,

@@ -228,6 +228,11 @@ denial_codes! {
     CallScope = "call_scope", 403, Sender, "The request that the agent works on did not ask for calls of this class.";
     CallOrigin = "call_origin", 403, Sender, "The context holds text of others, and the call has an effect outside of the session.";
     CallOutward = "call_outward", 403, Sender, "The call sends a value out that no person typed, and the context holds text of others.";
+    CallInput = "call_input", 403, Sender, "The value of a control field is no value that the person typed in this task, or it is not clear which one is meant.";
+    CallLinkUnknown = "call_link_unknown", 403, Sandbox, "A reference names no value of this task, or is not written as a reference.";
+    CallLinkType = "call_link_type", 403, Sandbox, "The value behind a reference is of another type than the control field takes.";
+    CallLinkLabel = "call_link_label", 403, Sandbox, "The value behind a reference lacks a label that the control field needs.";
+    CallLinkUsed = "call_link_used", 403, Sender, "The value behind a reference was used already, by another call of this conversation.";
     CallAlwaysAsks = "call_always_asks", 403, Operator, "Every call of this tool needs a person.";
     EgressNewHost = "egress_new_host", 403, Operator, "The agent has no grant of this host of the network.";
     EgressNewMethod = "egress_new_method", 403, Operator, "The grant of the host does not have this method.";

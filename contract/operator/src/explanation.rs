@@ -8,6 +8,7 @@ use super::judgement::{Class, ToolReach};
 use super::usage::Ceiling;
 use ironclaw_contract::seam::change::GuardMode;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 ironclaw_contract::words! {
     /// The request at which a call is supposed to be made.
@@ -77,7 +78,7 @@ pub struct ExplainedCall {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<ToolRule>,
     /// The rules of the arguments, by name.
-    pub fields: Vec<ToolArgument>,
+    pub fields: BTreeMap<String, ToolArgument>,
     /// The allowances of the person that cover the call.
     pub allowances: Vec<CoveringAllowance>,
     /// The ceilings of the agent and of the host for a day.

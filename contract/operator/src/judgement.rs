@@ -82,6 +82,29 @@ words! {
         Outside = "outside",
     }
 
+    /// The type of a value that a control field takes.
+    #[derive(PartialOrd, Ord)]
+    pub enum InputType {
+        /// A value of each type, and words that a person typed.
+        Any = "any",
+        Email = "email",
+        /// An address of the web with its scheme.
+        Url = "url",
+        Phone = "phone",
+        /// The number of an account; blanks do not count.
+        Account = "account",
+        /// A number with a currency.
+        Amount = "amount",
+        /// A date, a time, or both.
+        Date = "date",
+        Path = "path",
+        Number = "number",
+        /// The words in a short quotation of a typed sentence.
+        Title = "title",
+        /// The name of a person, an agent, a destination or a channel that the host knows.
+        Name = "name",
+    }
+
     /// The rule of an argument of a tool.
     pub enum ArgumentRule {
         /// It says who or what the call acts on: a recipient, an address, an amount.

@@ -1,6 +1,7 @@
 //! MCP servers over the API: the catalogue, and the table of a server's tools that people confirm.
 
 use super::agents::{AgentMount, AgentPackages};
+use super::calls::ToolArgument;
 use super::judgement::Class;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::seam::seal::Label;
@@ -156,8 +157,8 @@ pub struct McpServerTool {
     pub description: String,
     /// The class of its calls; null without a manifest.
     pub class: Option<Class>,
-    /// The rule of each argument: `floor content free`, with ` outward` if a third party receives the value.
-    pub rules: BTreeMap<String, String>,
+    /// The rule of each argument, by name.
+    pub arguments: BTreeMap<String, ToolArgument>,
     /// Labels of its results.
     pub labels: Vec<Label>,
     /// The parts of its manifest that are less strict than the strictest one.

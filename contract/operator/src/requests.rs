@@ -8,7 +8,8 @@ use super::denial::DenialCode;
 use super::files::SentFile;
 use super::judgement::Class;
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::ids::{CallId, ChangeId, MessageId, QuestionId, RequestId, SessionId, TurnId};
+use ironclaw_contract::ids::{CallId, ChangeId, ItemId, MessageId, QuestionId, RequestId, SessionId, TurnId};
+use ironclaw_contract::seam::seal::Label;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -88,14 +89,28 @@ pub struct RequestReason {
     pub arguments: Vec<String>,
 }
 
-/// The source of the value of an argument that leaves.
+/// An argument that leaves, with the origin of its value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ArgumentSource {
+    /// The name of the argument.
+    pub argument: String,
+    /// The origin of its value.
+    pub origin: ValueOrigin,
+}
+
+/// The origin of a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ValueOrigin {
-    /// The name of the argument.
-    pub argument: String,
     /// `typed` by the person of the turn in this task, or written by the `model`.
-    pub origin: ValueSource,
+    pub source: ValueSource,
+    /// The labels of the value; none for a request of an earlier version.
+    pub labels: Vec<Label>,
+    /// The item that has the value: the message in which the person typed it, or the output of the model.
+    pub item: Option<ItemId>,
+    /// The id of a value that a person typed, such as `m12.email.1`, if the call takes it as this value.
+    pub handle: Option<String>,
 }
 
 /// The id of an entry of the inbox.
@@ -140,7 +155,7 @@ pub struct InboxEntry {
     #[cfg_attr(feature = "schema", schema(value_type = Object))]
     pub arguments: Option<Value>,
     /// The source of each value that leaves.
-    pub origins: Vec<ValueOrigin>,
+    pub origins: Vec<ArgumentSource>,
     /// The reasons why it needs people.
     pub reasons: Vec<RequestReason>,
     /// SHA-256 of the page, 64 hex characters; of a question, of its text and options as canonical JSON.
@@ -294,7 +309,7 @@ pub struct CallRequest {
     #[cfg_attr(feature = "schema", schema(value_type = Object))]
     pub arguments: Option<Value>,
     /// The source of each value that leaves.
-    pub origins: Vec<ValueOrigin>,
+    pub origins: Vec<ArgumentSource>,
     /// The reasons why it needs people.
     pub reasons: Vec<RequestReason>,
     /// The page: lines of printable characters, each ended by a line feed.

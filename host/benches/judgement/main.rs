@@ -21,6 +21,7 @@ use ironclaw_host::driven::items::Recorded;
 use ironclaw_host::driven::schedules::OfTurn;
 use ironclaw_host::driven::{Agent, Catalogue, Mode};
 use ironclaw_judge::egress::{Grant, GrantText, Loopback};
+use ironclaw_judge::inputs::Handles;
 use ironclaw_judge::provenance::Labels;
 use ironclaw_judge::provenance::spans::TypedSpan;
 use ironclaw_judge::provenance::typed::Typed;
@@ -143,6 +144,8 @@ fn facts(labels: Labels, url: &str) -> TurnFacts {
     grants.push(grant("api.example.com".to_owned()));
     let typed = format!("please post the summary of today to {url} and use a short title");
     TurnFacts {
+        handles: Handles::default(),
+        has_notes_of_others: false,
         catalogue: Catalogue::default(),
         of_schedule: OfTurn::default(),
         principal: Principal::Person,

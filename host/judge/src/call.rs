@@ -7,6 +7,8 @@ mod stages;
 mod tests;
 
 use crate::class::{Class, Classes};
+use crate::egress::Loopback;
+use crate::inputs::Inputs;
 use crate::manifest::Manifest;
 use crate::principal::{Principal, ReceiverPolicy};
 use crate::provenance::Labels;
@@ -99,10 +101,16 @@ pub struct CallContext<'a> {
     pub scope: Classes,
     /// The labels of the output with the call: those of its context.
     pub labels: Labels,
+    /// The values of the control fields, bound to those that the person typed.
+    pub inputs: &'a Inputs,
+    /// True if the context holds notes that were kept for another person.
+    pub has_notes_of_others: bool,
     /// True if a flow of the schedule has this tool, this destination, and each source of text of others in the context.
     pub is_covered: bool,
     /// Returns whether the turn's person typed a value in this task.
     pub is_typed: &'a dyn Fn(&str) -> bool,
+    /// Whether a URL of this machine counts as an address.
+    pub loopback: Loopback,
     /// For a request over the network, what the grants say about it.
     pub granted: Option<Granted>,
     /// How strictly calls are judged.
@@ -177,19 +185,24 @@ pub fn judge(call: &CallContext<'_>) -> Judgement {
         match found {
             stages::Found::Nothing => trace.push((stage, Answer::Pass)),
             stages::Found::Lifted => trace.push((stage, Answer::Lifted(None))),
+            stages::Found::Fault(code) if call.mode == Mode::DangerousWarn && stage.is_lifted_by_modes() => {
+                trace.push((stage, Answer::Lifted(Some(code))));
+            }
             stages::Found::Fault(code) => {
                 trace.push((stage, Answer::Deny(code)));
                 return Judgement { verdict: Verdict::Denied(code), class, trace };
             }
-            stages::Found::Reason(reason) if call.mode == Mode::DangerousWarn && stage.is_lifted_by_modes() => {
-                trace.push((stage, Answer::Lifted(Some(reason.code))));
-            }
-            stages::Found::Reason(reason) if call.is_covered && stage.is_covered_by_flows() => {
-                trace.push((stage, Answer::Covered(reason.code)));
-            }
-            stages::Found::Reason(reason) => {
-                trace.push((stage, Answer::Ask(reason.code)));
-                reasons.push(reason);
+            stages::Found::Reasons(found) => {
+                let answer: fn(DenialCode) -> Answer = match call.mode {
+                    Mode::DangerousWarn if stage.is_lifted_by_modes() => |code| Answer::Lifted(Some(code)),
+                    _ if call.is_covered && stage.is_covered_by_flows() => Answer::Covered,
+                    _ => Answer::Ask,
+                };
+                for reason in found {
+                    let answer = answer(reason.code);
+                    trace.push((stage, answer));
+                    reasons.extend(matches!(answer, Answer::Ask(_)).then_some(reason));
+                }
             }
         }
     }

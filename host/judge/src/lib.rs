@@ -10,6 +10,7 @@
 pub mod call;
 pub mod class;
 pub mod egress;
+pub mod inputs;
 pub mod manifest;
 pub mod place;
 pub mod principal;

@@ -5,11 +5,13 @@
 mod schema;
 pub mod server;
 
-pub use ironclaw_operator::{ArgumentRule as Rule, ToolReach as Reach};
+pub use ironclaw_operator::{ArgumentRule as Rule, InputType, ToolReach as Reach};
 pub use schema::schema;
 
 use crate::class::{Class, Classes};
+use crate::inputs::{self, Floors};
 use crate::place::Mistake;
+use crate::provenance::Labels;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -21,6 +23,25 @@ pub struct Argument {
     /// True if a third party receives its value.
     #[serde(default)]
     pub outward: bool,
+    /// For an argument whose value a person gives: the type that it takes. Each type, if a file of manifests names none for a floor.
+    #[serde(rename = "type", default, skip_serializing_if = "is_any")]
+    pub kind: Option<InputType>,
+    /// The labels that the value needs; none stands for those of a text that a person typed.
+    #[serde(default, skip_serializing_if = "Labels::is_empty_ref")]
+    pub needs: Labels,
+}
+
+impl Argument {
+    /// Makes an argument whose value no person has to give.
+    pub const fn new(rule: Rule, outward: bool) -> Self {
+        Self { rule, outward, kind: None, needs: Labels::NONE }
+    }
+}
+
+/// Returns whether a type says nothing: each value fits.
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_any(kind: &Option<InputType>) -> bool {
+    matches!(kind, None | Some(InputType::Any))
 }
 
 /// The manifest of a tool.
@@ -47,6 +68,9 @@ pub struct Manifest {
     /// The rule of each argument.
     #[serde(default)]
     pub arguments: BTreeMap<String, Argument>,
+    /// The labels that the schema of a tool of a server needs.
+    #[serde(skip)]
+    pub floors: Floors,
 }
 
 /// The reason that a text is no list of manifests.
@@ -68,6 +92,16 @@ pub enum Error {
         "the tool {tool:?} is contained, so its argument {argument:?} cannot be outward: remove `outward`, or name another reach"
     )]
     ContainedOutward { tool: String, argument: String },
+    /// An argument that is no floor has a type or labels.
+    #[error(
+        "the tool {tool:?} has a type or labels for {argument:?}, which only an argument with rule = \"floor\" can have"
+    )]
+    Unfloored { tool: String, argument: String },
+    /// A floor needs a label that is no warrant for a value.
+    #[error(
+        "the tool {tool:?} needs External or LlmDerived for {argument:?}: name AgentKernel, UserSurfaceInput, PromptSlotBound, SessionResult or StructuredResult"
+    )]
+    NoWarrant { tool: String, argument: String },
 }
 
 #[derive(Deserialize)]
@@ -105,12 +139,31 @@ impl Manifest {
                 return Err(Error::Unruled { tool: self.name.clone(), argument: argument.to_owned() });
             }
         }
+        for (name, argument) in &self.arguments {
+            let (tool, named) = (self.name.clone(), name.clone());
+            let has_input = argument.kind.is_some() || !argument.needs.is_empty();
+            if has_input && argument.rule != Rule::Floor {
+                return Err(Error::Unfloored { tool, argument: named });
+            }
+            if !inputs::can_be_needed(argument.needs) {
+                return Err(Error::NoWarrant { tool, argument: named });
+            }
+        }
         let outward = self.arguments.iter().find(|(_, argument)| argument.outward);
         match outward {
             Some((argument, _)) if self.reach == Reach::Contained => {
                 Err(Error::ContainedOutward { tool: self.name.clone(), argument: argument.clone() })
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Adapts the manifest to a server without a network. It has no outward value, whatever its operator marked, and reaches nobody, so a
+    /// control field without a type takes each value.
+    pub fn keep_inside(&mut self) {
+        for argument in self.arguments.values_mut() {
+            argument.outward = false;
+            argument.kind = argument.kind.filter(|kind| *kind != InputType::Any || !argument.needs.is_empty());
         }
     }
 

@@ -8,6 +8,6 @@ mod labels;
 pub mod spans;
 pub mod typed;
 
-pub use argument::ArgumentOrigin;
+pub use argument::{ArgumentOrigin, OfOutput};
 pub use labelled::Labelled;
 pub use labels::{Labels, Provenance};

@@ -23,11 +23,10 @@ use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_judge::call::{Answer as Answered, Stage};
 use ironclaw_judge::manifest;
 use ironclaw_judge::provenance::Provenance;
-use ironclaw_judge::provenance::typed::Typed;
 use ironclaw_judge::{Class, Classes, Principal};
 use ironclaw_operator::{
     Bound, CallStage, CallWhy, DenialCode, EgressGrant, ManifestSchema, MessageCall, StageAnswer, TestCall, TestedCall,
-    Tool, ToolArgument, ToolRule,
+    Tool, ToolRule,
 };
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::WrappingKey;
@@ -189,12 +188,6 @@ pub(super) fn rule_for(policy: &Policy, class: Class, tool: &str) -> ToolRule {
     }
 }
 
-/// Returns an argument with its rule.
-pub(super) fn field(entry: (&String, &manifest::Argument)) -> ToolArgument {
-    let (name, argument) = entry;
-    ToolArgument { name: name.clone(), rule: argument.rule, outward: argument.outward }
-}
-
 /// Returns the answers of the stages of a judgement with the meaning of their codes.
 pub(super) fn answers(trace: &[(Stage, Answered)]) -> Vec<CallStage> {
     recorded(&calls::stages(trace))
@@ -209,7 +202,7 @@ fn view(tool: &tools::Tool, manifest: &manifest::Manifest, agents: Vec<String>, 
         reversible: manifest.reversible,
         always_ask: manifest.always_ask,
         effect: manifest.effect.clone(),
-        arguments: manifest.arguments.iter().map(field).collect(),
+        arguments: tools::fields(manifest),
         rules,
         agents,
     }
@@ -260,8 +253,8 @@ pub async fn test(
     let look = api.state().read(move |tx| {
         let agent = registry::named_agent(tx, &person, &named).map_err(Denied::<Error>::from)?;
         let typed = match asked.typed {
-            true => supposition::typed_values(&asked.arguments, settings.host_policy.egress.loopback()),
-            false => Typed::default(),
+            true => supposition::typed_texts(&asked.arguments),
+            false => Vec::new(),
         };
         let turn = SupposedTurn {
             principal: Principal::Person,

@@ -6,7 +6,7 @@
 mod example;
 mod remedies;
 
-use super::calls::{answers, field, rule_for};
+use super::calls::{answers, rule_for};
 use super::handler::{Api, Body, Caller, Reply};
 use super::usage;
 use crate::calls::supposition::{self, Call, Outcome};
@@ -14,6 +14,7 @@ use crate::gateway::requests::{Asked, allowance};
 use crate::registry::live_settings::LiveSettings;
 use crate::registry::policy;
 use crate::registry::schedules::{self, names};
+use crate::registry::tools;
 use crate::registry::tools::catalogue::Catalogue;
 use crate::registry::{self, Agent, Person, mcp};
 use crate::turns::budget::book::UsagePart;
@@ -79,7 +80,7 @@ fn explain_in(
         reach: manifest.map(|manifest| manifest.reach),
         mode: agent.mode,
         rule: class.filter(is_decided).map(|class| rule_for(&settings.policy, class, &tool)),
-        fields: manifest.iter().flat_map(|manifest| manifest.arguments.iter().map(field)).collect(),
+        fields: manifest.map(tools::fields).unwrap_or_default(),
         allowances: covering(tx, &agent, &person, &catalogue, &tool, &arguments)?,
         ceilings: ceilings(tx, &settings, &agent)?,
         remedies: remedies::list(&agent, &catalogue, &call, &judged, asked.schedule.as_deref()),

@@ -8,6 +8,7 @@ mod login;
 use super::handler::{Answer, Api, Body, Caller, Reply};
 use crate::reach::mcp::ResolvedCommand;
 use crate::registry::mcp::{self, Server, listing::Listing};
+use crate::registry::tools;
 use axum::Json;
 use axum::extract::{Path, State};
 use ironclaw_contract::seam::change::{McpHeader, McpHost, McpVariable, Mount, Packages};
@@ -165,16 +166,12 @@ fn table(seen: Option<&Listing>, confirmed: Option<&Listing>, known: &Tools) -> 
 
 fn tool(name: &str, seen: Option<&Listing>, confirmed: Option<&Listing>, known: &Tools) -> McpServerTool {
     let manifest = seen.and_then(|_| known.manifests.get(name));
-    let rule = |(name, argument): (&String, &ironclaw_judge::manifest::Argument)| {
-        let outward = if argument.outward { " outward" } else { "" };
-        (name.clone(), format!("{}{outward}", argument.rule.name()))
-    };
     McpServerTool {
         name: name.to_owned(),
         offered_as: manifest.map(|manifest| manifest.name.clone()),
         description: seen.or(confirmed).map(|listing| listing.description(name)).unwrap_or_default().to_owned(),
         class: manifest.map(|manifest| manifest.class),
-        rules: manifest.iter().flat_map(|manifest| &manifest.arguments).map(rule).collect(),
+        arguments: manifest.map(tools::fields).unwrap_or_default(),
         labels: Labels::from_provenance(Provenance::Tool).list(),
         loosened: manifest.map(server::loosenings).unwrap_or_default(),
         always_asks: manifest.is_some_and(|manifest| manifest.always_ask),

@@ -10,9 +10,6 @@ use crate::registry::live_settings::LiveSettings;
 use crate::registry::tools::{self, OutsideTool};
 use crate::registry::{Agent, Person, groups};
 use crate::turns::calls::{self, Judged, Judgement};
-use ironclaw_judge::egress::Loopback;
-use ironclaw_judge::provenance::spans::TypedSpan;
-use ironclaw_judge::provenance::typed::Typed;
 use ironclaw_judge::provenance::{Labels, Provenance};
 use ironclaw_judge::{Classes, Principal, ReceiverPolicy};
 use ironclaw_model::WantedCall;
@@ -105,8 +102,8 @@ pub fn judge(tx: &ReadTx<'_>, settings: &LiveSettings, call: &Call<'_>, request:
         scope,
         labels: context(provenance),
         typed: match request.kind {
-            Supposition::TypedWithOthers => typed_values(call.arguments, settings.host_policy.egress.loopback()),
-            _ => Typed::default(),
+            Supposition::TypedWithOthers => typed_texts(call.arguments),
+            _ => Vec::new(),
         },
         of_schedule: request.of_schedule.clone(),
         of_agents: request.of_agents.clone(),
@@ -148,11 +145,18 @@ pub fn judge_in(
     Ok(Outcome { judged, at_once })
 }
 
-/// Returns every text, name and number in the arguments of a call as if a person had typed it.
-pub fn typed_values(arguments: &str, loopback: Loopback) -> Typed {
+/// Returns every text, name and number in the arguments of a call as if a person had typed it, and each value with its field.
+pub fn typed_texts(arguments: &str) -> Vec<String> {
+    let read: Value = serde_json::from_str(arguments).unwrap_or_default();
     let mut texts = Vec::new();
-    collect(&serde_json::from_str(arguments).unwrap_or_default(), &mut texts);
-    Typed::new(texts.iter().map(|text| TypedSpan::whole(text)), loopback)
+    collect(&read, &mut texts);
+    let named = read.as_object().into_iter().flatten().filter_map(|(name, value)| match value {
+        Value::String(text) => Some(format!("{name}: {text}")),
+        Value::Number(number) => Some(format!("{name}: {number}")),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    });
+    texts.extend(named);
+    texts
 }
 
 fn collect(value: &Value, texts: &mut Vec<String>) {

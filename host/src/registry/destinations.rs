@@ -4,10 +4,12 @@
 //! only while a trust group has both. See
 //! [`crate::turns::calls`] for the judgement of a message.
 
+use super::Agent;
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_operator::{Bound, DenialCode};
 use ironclaw_state::{Error, ReadTx};
 use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables::people;
 
 pub use ironclaw_store::tables::destinations::{AGENT, Destination, State, all, has_any, list_for_agent};
 
@@ -41,4 +43,13 @@ pub enum Receiver {
         person: PersonId,
     },
     Agent(AgentId),
+}
+/// Returns the names that the host knows and that a message may have: of people, of agents, and of the destinations of an agent.
+pub fn known_names(tx: &ReadTx<'_>, agent: &Agent) -> Result<Vec<String>, ironclaw_state::Error> {
+    let mut all: Vec<String> = people::people(tx)?.into_iter().map(|person| person.name).collect();
+    all.extend(super::agents(tx)?.into_iter().map(|agent| agent.name));
+    all.extend(list_for_agent(tx, agent.id)?.into_iter().map(|destination| destination.name));
+    all.sort_unstable();
+    all.dedup();
+    Ok(all)
 }

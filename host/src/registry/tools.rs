@@ -10,7 +10,7 @@ pub use builtin::list_dir::NAME as LIST_DIR;
 pub use builtin::network_command::NAME as NETWORK_COMMAND;
 pub use builtin::read_file::NAME as READ_FILE;
 pub use builtin::read_skill::NAME as READ_SKILL;
-pub use builtin::recall::RECALLED_MAX;
+pub use builtin::recall::{NAME as RECALL, RECALLED_MAX};
 pub use builtin::remember::REMEMBERED_BYTES_MAX;
 pub use builtin::request_change::NAME as REQUEST_CHANGE;
 pub use builtin::run_command::{COMMAND_SECONDS_MAX, NAME as RUN_COMMAND};
@@ -33,10 +33,11 @@ mod place;
 mod server_tool;
 mod tool;
 
-use ironclaw_judge::manifest::Manifest;
-use ironclaw_operator::DenialCode;
+use ironclaw_judge::manifest::{Argument, Manifest};
+use ironclaw_operator::{DenialCode, InputType, ToolArgument};
 use ironclaw_store::refusal::Refusal;
 use ironclaw_text::excerpt::quoted;
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 /// Returns the tools that an agent has by default.
@@ -52,6 +53,18 @@ pub fn handled() -> impl Iterator<Item = &'static Tool> {
 /// Returns the tools that a model with these enabled tools sees.
 pub fn offered(enabled: &[String]) -> impl Iterator<Item = &'static Tool> {
     handled().filter(move |tool| enabled.iter().any(|name| name == tool.name))
+}
+
+/// Returns the arguments of a tool with their rules.
+pub fn fields(manifest: &Manifest) -> BTreeMap<String, ToolArgument> {
+    let field = |(name, argument): (&String, &Argument)| {
+        let by_reference = manifest.floors.needs_of(name);
+        let needs = by_reference.or_else(|| manifest.needs(name)).unwrap_or_default().list();
+        let (rule, outward, kind) = (argument.rule, argument.outward, manifest.input(name));
+        let kind = kind.or(by_reference.map(|_| InputType::Any));
+        (name.clone(), ToolArgument { rule, kind, needs, by_reference: by_reference.is_some(), outward })
+    };
+    manifest.arguments.iter().map(field).collect()
 }
 
 /// Refuses names of tools that no agent can have.

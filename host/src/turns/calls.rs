@@ -26,7 +26,7 @@ pub use ironclaw_store::tables::turns::{
 pub use ironclaw_store::tables::turns::{CallOutcome, CallRow, CallState, Runs};
 pub use judge::{Judged, Judgement, TurnFacts, judge, main_code, needs_person};
 pub use output_body::{Call, LeftOut, OutputBody, WRITTEN_CALL_MARK, WRITTEN_CALL_REMARK};
-pub use read_call::{ReadCall, without_host_arguments};
+pub use read_call::{ReadCall, as_written};
 pub use result_body::ResultBody;
 pub use run::{HostResult, recall_query, run};
 pub use schedule::scheduled;
@@ -87,6 +87,9 @@ pub fn record(
         bound,
     };
     turns::insert_call(tx, &new)?;
+    for input in call.inputs.iter().filter(|_| state != CallState::Refused) {
+        turns::insert_input(tx, session, call.call_id, input.handle)?;
+    }
     let entry = |entry: Entry| {
         entry
             .session(session)

@@ -14,6 +14,7 @@ pub mod reading;
 mod speakers;
 pub mod summary;
 mod system;
+mod values;
 
 pub use crate::turns::calls::OutputBody;
 pub use checked::{Checked, item_numbers, items, output_labels, seen, turns_of_others};
@@ -245,8 +246,10 @@ pub fn compose(
     key: &ContentKey,
     cache: &mut ItemCache,
 ) -> Result<Prompt, Error> {
-    let (parts, _) = parts::compose(tx, reader, checked, key, cache, parts::Dates::Said)?;
     let catalogue = mcp::catalogue(tx, reader.agent)?.with_room(reader.room);
+    let values = values::Values::for_tools(tx, reader.agent, &catalogue, reader.loopback)?;
+    let beside = parts::Beside { dates: parts::Dates::Said, values };
+    let (parts, _) = parts::compose(tx, reader, checked, key, cache, beside)?;
     let found = if catalogue.is_large() { found::names(tx, reader.turn.session, key)? } else { Vec::new() };
     let schema = |Offered { name, description, parameters }: Offered<'_>| ToolSchema {
         name: name.to_owned(),

@@ -23,8 +23,12 @@ use std::path::Path;
 ///
 /// The numbers of deliveries (their rowids) and of ledger entries are in blocks of 256, and an index has the complete blocks only.
 /// A version that rebuilds `deliveries` keeps the rowids, and one that changes the size of a block fills the index again.
-pub const VERSIONS: &[&str] =
-    &[include_str!("schema.sql"), include_str!("schema_33.sql"), include_str!("schema_34.sql")];
+pub const VERSIONS: &[&str] = &[
+    include_str!("schema.sql"),
+    include_str!("schema_33.sql"),
+    include_str!("schema_34.sql"),
+    include_str!("schema_35.sql"),
+];
 
 /// The version of the first script: the oldest one that this program reads.
 pub const FIRST: i64 = 32;

@@ -50,7 +50,7 @@ fn tool_of_a_server_is_confirmed_granted_asked_for_and_called() {
     assert_eq!((&added["server"], added["change"].is_string()), (&json!("tests"), true), "{added}");
     let tools = added["tools"].as_array().expect("a list");
     let echo = tools.iter().find(|tool| tool["name"] == "echo").expect("echo");
-    assert_eq!((&echo["class"], &echo["rules"]), (&json!("send"), &json!({ "text": "floor" })), "{echo}");
+    assert_eq!((&echo["class"], &echo["arguments"]["text"]["rule"]), (&json!("send"), &json!("floor")), "{echo}");
     assert_eq!(show(&host, "tests")["state"], "proposed");
 
     let refused = host.ctl(&["--json", "mcp", "grant", "a", "tests", "--yes"]).refused("confirm");
@@ -119,7 +119,7 @@ fn program_in_a_jail_is_a_server_without_a_network() {
     for (at, words) in
         [("/state", "home"), ("/workspace", "cannot look"), ("/proc", "cannot look"), ("/root", "cannot look")]
     {
-        let wanted = format!("/allow send -- use local__look {{\"at\":\"{at}\"}}");
+        let wanted = format!("/allow send -- use local__look {{\"at\":\"{at}\"}} for {at}");
         let (_, answer) = call(&host, at.trim_start_matches('/'), &wanted);
         assert!(answer.contains(words), "{at}: {answer}");
     }

@@ -43,7 +43,7 @@ fn demo_needs_no_setting_and_sends_one_mail_for_each_yes() {
     assert_eq!(waiting(&raw)["arguments"]["to"], "mara@example.org");
     assert!(allowed(&host, "empty", "read_mailbox").contains("the mailbox is empty"));
 
-    let (said, _) = call(&host, "mail", &format!("/allow send -- {MAIL}"));
+    let (said, _) = call(&host, "mail", &format!("/allow send -- {MAIL} for mara@example.org"));
     assert_eq!((&said["status"], &said["tool"]), (&json!("done"), &json!("demo__send_mail")), "{said}");
     let mailbox = allowed(&host, "box", "read_mailbox");
     assert_eq!(mailbox.matches("mara@example.org").count(), 1, "{mailbox}");

@@ -40,7 +40,7 @@ fn script(directory: &TempDir) -> String {
 fn ask(host: &TestHost, thread: &str, url: &str, bytes: usize) -> String {
     needs("curl");
     let arguments = json!({ "url": url, "bytes": bytes.to_string() });
-    call(host, thread, &format!("/allow send -- use forge__ask {arguments}")).1
+    call(host, thread, &format!("/allow send -- use forge__ask {arguments} for {url} with {bytes} bytes")).1
 }
 
 fn noted(host: &TestHost) -> Value {
@@ -146,7 +146,7 @@ fn another_host_needs_a_confirmation_of_the_tools() {
     let (site, host, directory) = host_with_site();
     let (script, reached) = (script(&directory), format!("localhost:{}", site.port));
     ready(&host, "forge", &place(&directory, &[], &script), None);
-    let (_, answer) = call(&host, "none", "/allow send -- use forge__connect {\"port\":\"8129\"}");
+    let (_, answer) = call(&host, "none", "/allow send -- use forge__connect {\"port\":\"8129\"} for port 8129");
     assert!(answer.contains("refused by the jail"), "a server without hosts has no gateway: {answer}");
     add(&host, "forge", &place(&directory, &["--host", &reached], &script));
     let (said, _) =

@@ -60,7 +60,7 @@ fn weak_model_finds_and_calls_a_tool_among_300() {
 
     // The definitions that people confirmed are no text of others, so the call needs no person after the search.
     let ask = |words: &str| host.ctl(&["--json", "chat", "weak", words]).ok().json();
-    let said = ask("/allow send -- write to mara");
+    let said = ask("/allow send -- write \"tulips\" to mara");
     let statuses: Vec<(&Value, &Value)> =
         said["calls"].as_array().expect("calls").iter().map(|call| (&call["tool"], &call["status"])).collect();
     assert_eq!(

@@ -9,6 +9,8 @@ use crate::support::host_fixture::{Build, TestHost, programs, wait_for};
 use crate::support::record::Needle;
 use crate::support::site::{Site, grant};
 use ironclaw_judge::call::{Answer, CallContext, Granted, Mode, Verdict, judge};
+use ironclaw_judge::egress::Loopback;
+use ironclaw_judge::inputs::Inputs;
 use ironclaw_judge::manifest::{self, Manifest, Reach};
 use ironclaw_judge::provenance::Labels;
 use ironclaw_judge::{Class, Principal, ReceiverPolicy};
@@ -85,8 +87,11 @@ fn judged(row: &Row, class: Class) -> String {
         receiver: &receiver,
         scope: receiver.allowed(row.principal).asked(&row.scope(class)),
         labels: Labels::NONE,
+        inputs: &Inputs::default(),
+        has_notes_of_others: false,
         is_covered: false,
         is_typed: &|_| false,
+        loopback: Loopback::Refused,
         granted: Some(Granted::As(class)),
         mode: Mode::Enforce,
     });

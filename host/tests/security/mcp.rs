@@ -181,7 +181,7 @@ fn program_that_says_it_changed_is_listed_before_the_next_call() {
     ready(&host, "local", &["--mount", path, "--", "perl", &script], None);
     let (said, answer) = call(&host, "t1", "/allow send -- use local__change");
     assert_eq!((&said["status"], answer.contains("it changed")), (&json!("done"), true), "{said} {answer}");
-    let (said, _) = call(&host, "t2", "/allow send -- use local__look {\"at\":\"/state\"}");
+    let (said, _) = call(&host, "t2", "/allow send -- use local__look {\"at\":\"/state\"} for /state");
     assert_eq!((&said["status"], &said["code"]), (&json!("refused"), &json!("call_server_changed")), "{said}");
     assert_eq!(host.entries("mcp.changed").len(), 1);
 }

@@ -12,6 +12,7 @@ use ironclaw_operator::{
     ArgumentRule, CallState, Ceiling, Class, DenialCode, ExplainCall, ExplainedCall, Situation, Supposition,
     ToolArgument, ToolReach, ToolRule, routes,
 };
+use std::collections::BTreeMap;
 
 /// Characters of the shown arguments.
 const ARGUMENTS_SHOWN: usize = 120;
@@ -86,9 +87,10 @@ fn facts(explained: &ExplainedCall) -> Vec<String> {
     lines
 }
 
-fn fields(fields: &[ToolArgument]) -> Vec<String> {
+fn fields(fields: &BTreeMap<String, ToolArgument>) -> Vec<String> {
     let named = |wanted: &dyn Fn(&ToolArgument) -> bool| {
-        let names: Vec<&str> = fields.iter().filter(|field| wanted(field)).map(|field| field.name.as_str()).collect();
+        let names: Vec<&str> =
+            fields.iter().filter(|(_, field)| wanted(field)).map(|(name, _)| name.as_str()).collect();
         if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     };
     vec![
@@ -148,7 +150,10 @@ mod tests {
 
     #[test]
     fn facts_and_rows_name_what_decides() {
-        let field = |name: &str, rule, outward| ToolArgument { name: name.to_owned(), rule, outward };
+        let field = |name: &str, rule, outward| {
+            let argument = ToolArgument { rule, kind: None, needs: Vec::new(), by_reference: false, outward };
+            (name.to_owned(), argument)
+        };
         let explained = ExplainedCall {
             agent: "a".to_owned(),
             tool: "http_fetch".to_owned(),
@@ -168,11 +173,11 @@ mod tests {
                 requester_may_approve: false,
                 expires_hours: 2,
             }),
-            fields: vec![
+            fields: BTreeMap::from([
                 field("url", ArgumentRule::Floor, true),
                 field("body", ArgumentRule::Content, true),
                 field("x", ArgumentRule::Free, false),
-            ],
+            ]),
             allowances: vec![CoveringAllowance {
                 id: 3,
                 uses_left: 2,
@@ -189,7 +194,7 @@ mod tests {
             [
                 "the agent has it",
                 "control fields: url",
-                "a third party receives: url, body",
+                "a third party receives: body, url",
                 "policy (call.send): 1 of owner or admin, the requester does not count, 2 h"
             ]
         );

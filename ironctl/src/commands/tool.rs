@@ -78,9 +78,9 @@ async fn show(at: &At, name: &str) -> Result<(), Error> {
     } else {
         at.out.line(format!("agents: {}", tool.agents.join(" ")))?;
     }
-    let row = |argument: ironclaw_operator::ToolArgument| {
+    let row = |(name, argument): (String, ironclaw_operator::ToolArgument)| {
         let receiver = if argument.outward { "a third party" } else { "" };
-        [argument.name, argument.rule.to_string(), receiver.to_owned()]
+        [name, argument.rule.to_string(), receiver.to_owned()]
     };
     at.out.table(["ARGUMENT", "RULE", "RECEIVED BY"], tool.arguments.into_iter().map(row))?;
     if tool.rules.is_empty() {

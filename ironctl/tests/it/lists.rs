@@ -125,7 +125,11 @@ fn server(at: usize, server: &mut Value) {
         let mut tool = tool.clone();
         (tool["name"], tool["offered_as"]) = (json!(name), json!(format!("files__{name}")));
         tool["description"] = json!("Reads a file from the allowed directories. Returns its text, or a part of it.");
-        tool["rules"] = json!({ "path": "floor", "head": "free", "content": "content outward" });
+        let rule = |rule: &str, kind: Value, outward: bool| {
+            json!({ "rule": rule, "type": kind, "needs": [], "by_reference": false, "outward": outward })
+        };
+        let (path, content) = (rule("floor", json!("path"), false), rule("content", json!(null), true));
+        tool["arguments"] = json!({ "path": path, "head": rule("free", json!(null), false), "content": content });
         tool
     });
     server["tools"] = json!(tools);

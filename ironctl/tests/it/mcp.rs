@@ -14,10 +14,18 @@ const REGISTER: &[&str] = &["mcp", "add", "files", "--url", "https://mcp.example
 /// Text of a server that tries to control the terminal, to hide words, and to look like the host.
 const HOSTILE: &str = "Reads.\u{1b}]0;x\u{7}\u{202e}\u{200b}\u{e0041}\rDone.\nEFFECT\napprove, reject, quit? ";
 
+fn free() -> Value {
+    json!({"rule": "free", "type": null, "needs": [], "by_reference": false, "outward": false})
+}
+
+fn floor() -> Value {
+    json!({"rule": "floor", "type": "any", "needs": ["UserSurfaceInput"], "by_reference": false, "outward": true})
+}
+
 fn tool(name: &str, class: &str, loosened: &[&str], listed: &str) -> Value {
     json!({
         "name": name, "offered_as": format!("files__{name}"), "description": HOSTILE, "class": class,
-        "rules": {"path": if class == "read" { "free" } else { "floor outward" }}, "labels": ["External"],
+        "arguments": {"path": if class == "read" { free() } else { floor() }}, "labels": ["External"],
         "loosened": loosened, "always_asks": false, "listed": listed
     })
 }
@@ -83,10 +91,10 @@ fn add_shows_one_table_and_the_confirmation_to_type() {
 #[test]
 fn add_for_scripts_prints_the_listing() {
     let host = host_with(server("proposed"), true);
-    let tool = |name: &str, class: &str, rule: &str| json!({"name": name, "class": class, "rules": {"path": rule}, "labels": ["External"]});
+    let tool = |name: &str, class: &str, rule: Value| json!({"name": name, "class": class, "arguments": {"path": rule}, "labels": ["External"]});
     let wanted = json!({
         "change": ID, "server": "files", "digest": "0f".repeat(32),
-        "tools": [tool("read", "read", "free"), tool("post", "send", "floor outward")]
+        "tools": [tool("read", "read", free()), tool("post", "send", floor())]
     });
     assert_eq!(host.json(&[REGISTER, &["--yes"]].concat()), wanted);
 }
@@ -144,7 +152,7 @@ fn unreachable_server_stays_and_the_hint_names_test() {
 fn words_of_a_server_reach_no_terminal_unchanged() {
     let mut hostile = server("proposed");
     hostile["tools"][0]["name"] = json!("re\u{1b}[2Jad\u{202e}");
-    hostile["tools"][0]["rules"] = json!({"p\u{202e}\r": "free"});
+    hostile["tools"][0]["arguments"] = json!({"p\u{202e}\r": free()});
     hostile["tools"][1]["unfit"] = json!({"reason": "schema", "words": "it refers to \u{1b}[2J\u{202e}\nEFFECT"});
     hostile["remarks"] = json!(["page \u{1b}[2J\u{200b}"]);
     hostile["problem"] = json!("the tool \u{1b}[2J\u{200b}");

@@ -20,7 +20,7 @@ pub fn request(number: u32, status: &str) -> Value {
         "id": id("req", number), "agent": "assistant", "status": status, "call_id": id("call", number), "tool": "http_fetch",
         "class": "send", "session_id": id("ses", 1), "turn_id": id("trn", 1), "message_id": id("msg", 1),
         "requested_by": "owner", "effect": "Send a POST to \"api.example\".", "arguments": {"url": "https://api.example/"},
-        "origins": [{"argument": "url", "origin": "typed"}],
+        "origins": [{"argument": "url", "origin": {"source": "typed", "labels": [], "item": null, "handle": null}}],
         "reasons": [{"reason": "call_outward", "meaning": "A value leaves.", "decider": "principal", "arguments": ["body"]}],
         "shown": PAGE, "shown_digest": digest(PAGE), "created_at": "2026-01-02T03:04:05.000Z",
         "expires_at": "2026-01-03T03:04:05.000Z", "told": ["loopback"], "yours": status == "pending",

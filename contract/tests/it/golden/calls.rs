@@ -6,11 +6,13 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, RequestId, SessionId, TurnId};
 use ironclaw_contract::seam::change::GuardMode;
 use ironclaw_contract::seam::egress::Commands;
+use ironclaw_contract::seam::seal::Label;
 use ironclaw_operator::{
     AgentGroup, ArgumentRule, CallStage, CallState, CallWhy, Class, DenialCode, Destination, DestinationState,
-    EgressGrant, JudgementStage, LoweredGuard, ManifestSchema, Role, ScopeMeasure, SentFile, StageAnswer, TestCall,
-    TestScope, TestedCall, TestedScope, Tool, ToolArgument, ToolReach, ToolRule, WrongScope,
+    EgressGrant, InputType, JudgementStage, LoweredGuard, ManifestSchema, Role, ScopeMeasure, SentFile, StageAnswer,
+    TestCall, TestScope, TestedCall, TestedScope, Tool, ToolArgument, ToolReach, ToolRule, WrongScope,
 };
+use std::collections::BTreeMap;
 
 pub(super) fn lowered() -> LoweredGuard {
     LoweredGuard { agent: "clerk".to_owned(), mode: GuardMode::DangerousWarn }
@@ -20,8 +22,10 @@ pub(super) fn passed() -> CallStage {
     CallStage { stage: JudgementStage::Known, answer: StageAnswer::Pass, code: None, meaning: None }
 }
 
-pub(super) fn argument() -> ToolArgument {
-    ToolArgument { name: "to".to_owned(), rule: ArgumentRule::Floor, outward: true }
+pub(super) fn arguments() -> BTreeMap<String, ToolArgument> {
+    let (kind, needs) = (Some(InputType::Email), vec![Label::UserSurfaceInput]);
+    let argument = ToolArgument { rule: ArgumentRule::Floor, kind, needs, by_reference: false, outward: true };
+    BTreeMap::from([("to".to_owned(), argument)])
 }
 
 pub(super) fn rule() -> ToolRule {
@@ -87,7 +91,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         would_have_blocked: vec![DenialCode::CallScope],
         ..done.clone()
     };
-    let (argument, rule) = (argument(), rule());
+    let rule = rule();
     let tool = Tool {
         name: "send_message".to_owned(),
         description: "Sends a message to one of your destinations.".to_owned(),
@@ -96,7 +100,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         reversible: false,
         always_ask: false,
         effect: "sends a message to {to}".to_owned(),
-        arguments: vec![argument.clone()],
+        arguments: arguments(),
         rules: vec![rule.clone(), ToolRule { table: None, ..rule.clone() }],
         agents: vec!["clerk".to_owned()],
     };
@@ -181,7 +185,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         shape("operator.call_why.bound", CallWhy { bound: Some(super::requests::bound()), ..refused.clone() }),
         shape("operator.call_why.refused", refused),
         shape("operator.call_why.lifted", by_mode),
-        shape("operator.tool_argument", argument),
+        shape("operator.tool_argument", arguments()["to"].clone()),
         shape("operator.tool_rule", rule.clone()),
         shape("operator.tool_rule.defaults", ToolRule { table: None, ..rule }),
         shape("operator.tool", tool),

@@ -40,7 +40,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         reach: Some(ToolReach::Outside),
         mode: GuardMode::Enforce,
         rule: Some(calls::rule()),
-        fields: vec![calls::argument()],
+        fields: calls::arguments(),
         allowances: vec![covering.clone()],
         ceilings: vec![usage::ceiling()],
         situations: vec![situation.clone()],

@@ -4,13 +4,19 @@ use super::{Shape, shape, shape_by_bytes};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_operator::{
-    AgentMount, AgentPackages, Class, McpCommand, McpHolder, McpListed, McpLoginAnswer, McpLoginBegun, McpLoginState,
-    McpLook, McpResolvedCommand, McpServer, McpServerHeader, McpServerHost, McpServerLogin, McpServerState,
-    McpServerTool, McpServerVariable, McpTransport, McpUnfit, McpUnfitReason, NewMcpLogin,
+    AgentMount, AgentPackages, ArgumentRule, Class, McpCommand, McpHolder, McpListed, McpLoginAnswer, McpLoginBegun,
+    McpLoginState, McpLook, McpResolvedCommand, McpServer, McpServerHeader, McpServerHost, McpServerLogin,
+    McpServerState, McpServerTool, McpServerVariable, McpTransport, McpUnfit, McpUnfitReason, NewMcpLogin,
+    ToolArgument,
 };
 use std::collections::BTreeMap;
 
 const AT: &str = "2026-11-20T10:00:00.000Z";
+
+fn free() -> ToolArgument {
+    let (kind, needs) = (None, Vec::new());
+    ToolArgument { rule: ArgumentRule::Free, kind, needs, by_reference: false, outward: false }
+}
 
 fn tool() -> McpServerTool {
     McpServerTool {
@@ -18,7 +24,7 @@ fn tool() -> McpServerTool {
         offered_as: Some("files__read".to_owned()),
         description: "Reads a file.".to_owned(),
         class: Some(Class::Read),
-        rules: BTreeMap::from([("path".to_owned(), "free".to_owned())]),
+        arguments: BTreeMap::from([("path".to_owned(), free())]),
         labels: vec![Label::External],
         loosened: vec!["class read".to_owned(), "path free".to_owned()],
         always_asks: false,
@@ -32,7 +38,7 @@ fn unfit() -> McpServer {
     let unfit = McpServerTool {
         offered_as: None,
         class: None,
-        rules: BTreeMap::new(),
+        arguments: BTreeMap::new(),
         loosened: Vec::new(),
         listed: McpListed::Changed,
         unfit: Some(why),

@@ -3,13 +3,14 @@
 use super::seam::id;
 use super::{Shape, shape};
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::ids::{CallId, ChangeId, MessageId, QuestionId, RequestId, SessionId, TurnId};
+use ironclaw_contract::ids::{CallId, ChangeId, ItemId, MessageId, QuestionId, RequestId, SessionId, TurnId};
+use ironclaw_contract::seam::seal::Label;
 use ironclaw_operator::Principal;
 use ironclaw_operator::{
-    Allowance, AllowanceDraft, AllowanceOffer, AllowancePage, AllowanceStatus, Bound, CallRequest, CallRequests,
-    CallState, Class, Decider, DenialCode, EntryId, EntryType, Inbox, InboxEntry, MessageCall, NewAllowance, NewAnswer,
-    NewRequestReset, PushDiff, QuestionStatus, QuestionWhy, RequestReason, RequestReset, RequestStatus, ValueOrigin,
-    ValueSource,
+    Allowance, AllowanceDraft, AllowanceOffer, AllowancePage, AllowanceStatus, ArgumentSource, Bound, CallRequest,
+    CallRequests, CallState, Class, Decider, DenialCode, EntryId, EntryType, Inbox, InboxEntry, MessageCall,
+    NewAllowance, NewAnswer, NewRequestReset, PushDiff, QuestionStatus, QuestionWhy, RequestReason, RequestReset,
+    RequestStatus, ValueOrigin, ValueSource,
 };
 use serde_json::json;
 
@@ -79,7 +80,15 @@ pub(super) fn shapes() -> Vec<Shape> {
         decider: Decider::Principal,
         arguments: vec!["body".to_owned()],
     };
-    let origin = ValueOrigin { argument: "url".to_owned(), origin: ValueSource::Typed };
+    let origin = ArgumentSource {
+        argument: "url".to_owned(),
+        origin: ValueOrigin {
+            source: ValueSource::Typed,
+            labels: vec![Label::UserSurfaceInput],
+            item: Some(id::<ItemId>("itm", 1)),
+            handle: Some("m12.url.1".to_owned()),
+        },
+    };
     let entry = InboxEntry {
         id: EntryId::Call(id::<RequestId>("req", 1)),
         entry_type: EntryType::Call,
@@ -180,7 +189,8 @@ pub(super) fn shapes() -> Vec<Shape> {
         shape("operator.allowance", allowance()),
         shape("operator.message_call", call()),
         shape("operator.request_reason", reason),
-        shape("operator.value_origin", origin),
+        shape("operator.value_origin", origin.origin.clone()),
+        shape("operator.argument_source", origin),
         shape("operator.entry_id", entry.id),
         shape("operator.entry_id.change", change.id),
         shape("operator.inbox", Inbox { entries: vec![entry.clone()], more: true }),

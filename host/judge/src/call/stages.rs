@@ -4,10 +4,13 @@
 
 use super::{CallContext, Granted, Mode, Reason, Stage};
 use crate::class::{Class, Classes};
+use crate::inputs::Severity;
 use crate::manifest::{Manifest, Reach};
 use crate::principal::Principal;
-use crate::provenance::ArgumentOrigin;
+use crate::provenance::typed::is_typed_value;
+use crate::provenance::typed::values::has_untyped_address;
 use ironclaw_operator::DenialCode;
+use serde_json::Value;
 
 /// What a stage found.
 pub(super) enum Found {
@@ -17,8 +20,8 @@ pub(super) enum Found {
     Lifted,
     /// A fault that no person can lift for this call.
     Fault(DenialCode),
-    /// A reason to ask.
-    Reason(Reason),
+    /// Reasons to ask, each with another code.
+    Reasons(Vec<Reason>),
 }
 
 impl Found {
@@ -27,7 +30,7 @@ impl Found {
     }
 
     fn reason_if(is_reason: bool, stage: Stage, code: DenialCode) -> Self {
-        if is_reason { Self::Reason(Reason { stage, code, arguments: Vec::new() }) } else { Self::Nothing }
+        if is_reason { Self::Reasons(vec![Reason { stage, code, arguments: Vec::new() }]) } else { Self::Nothing }
     }
 }
 
@@ -47,7 +50,11 @@ pub(super) fn look(stage: Stage, call: &CallContext<'_>) -> Found {
     let class = class(call).unwrap_or(manifest.class);
     let is_outward = !manifest.is_contained() && manifest.reach != Reach::Action;
     match stage {
-        Stage::Known => Found::fault_if(call.arguments.is_none(), DenialCode::CallMalformed),
+        Stage::Known => match call.inputs.first(Severity::Unresolved) {
+            _ if call.arguments.is_none() => Found::Fault(DenialCode::CallMalformed),
+            Some(unresolved) => Found::Fault(unresolved.code),
+            None => Found::Nothing,
+        },
         Stage::Classified => Found::fault_if(!is_ruled(manifest, call), DenialCode::CallUnclassified),
         Stage::Granted => call.missing.map_or(Found::Nothing, Found::Fault),
         Stage::Receiver => {
@@ -66,10 +73,7 @@ pub(super) fn look(stage: Stage, call: &CallContext<'_>) -> Found {
         Stage::Scope => {
             Found::reason_if(is_outward && !has_all(call.scope, class, manifest), stage, DenialCode::CallScope)
         }
-        Stage::Inputs => {
-            let acts = matches!(class, Class::Write | Class::Send | Class::Exec | Class::Trade);
-            Found::reason_if(is_outward && acts && call.labels.has_foreign(), stage, DenialCode::CallOrigin)
-        }
+        Stage::Inputs => inputs(is_outward, class, call),
         Stage::Outward => outward(manifest, class, call),
         Stage::AlwaysAsk => always_ask(manifest, class, call),
     }
@@ -88,23 +92,75 @@ fn is_ruled(manifest: &Manifest, call: &CallContext<'_>) -> bool {
     has_grants && names.all(|name| manifest.arguments.contains_key(name))
 }
 
-/// Finds values that leave, although no person typed them and the context holds text of others.
+/// Finds control fields whose value no person typed. Where each has a value that a person typed in this task, text of others in the
+/// context does not decide whom the call reaches; a call without such values asks because of that text.
+fn inputs(is_outward: bool, class: Class, call: &CallContext<'_>) -> Found {
+    if let Some(denied) = call.inputs.first(Severity::Denied) {
+        return Found::Fault(denied.code);
+    }
+    let acts = matches!(class, Class::Write | Class::Send | Class::Exec | Class::Trade);
+    if !is_outward || !acts {
+        return Found::Nothing;
+    }
+    let mut reasons: Vec<Reason> = Vec::new();
+    for finding in &call.inputs.findings {
+        let argument = finding.argument.clone();
+        match reasons.iter_mut().find(|reason| reason.code == finding.code) {
+            Some(reason) if reason.arguments.contains(&argument) => {}
+            Some(reason) => reason.arguments.push(argument),
+            None => reasons.push(Reason { stage: Stage::Inputs, code: finding.code, arguments: vec![argument] }),
+        }
+    }
+    let decides_alone = !is_lifted_by_inputs(call) && reasons.is_empty();
+    if decides_alone && call.labels.has_foreign() {
+        reasons.push(Reason { stage: Stage::Inputs, code: DenialCode::CallOrigin, arguments: Vec::new() });
+    }
+    if reasons.is_empty() { Found::Nothing } else { Found::Reasons(reasons) }
+}
+
+/// Returns whether the person typed the value of each control field, so that text of others does not decide whom the call reaches.
+fn is_lifted_by_inputs(call: &CallContext<'_>) -> bool {
+    call.inputs.are_met() && !call.has_notes_of_others
+}
+
+/// Finds values that leave, although no person typed them.
 ///
-/// A request over the network that only reads never asks: its grant has the paths, and any other is of class `send`. A tool of an MCP
-/// server that only reads has no outward argument, unless a person confirmed one: the words for a search engine, for example.
+/// With text of others in the context, each such value asks. Where the person typed the control fields, only an address, a URL or an
+/// account asks that nobody typed. A request over the network that only reads never asks: its grant has the paths, and any other is of
+/// class `send`. A tool of an MCP server that only reads has no outward argument, unless a person confirmed one: the words for a search
+/// engine, for example.
 fn outward(manifest: &Manifest, class: Class, call: &CallContext<'_>) -> Found {
     let Some(arguments) = call.arguments else { return Found::Nothing };
     let is_granted_read = class == Class::Read && manifest.reach == Reach::Http;
-    if is_granted_read || !call.labels.has_foreign() {
+    // The stage `inputs` asks about a control field.
+    let is_input = |name: &str| class != Class::Read && manifest.input(name).is_some();
+    let leaves = |name: &str| manifest.arguments.get(name).is_some_and(|argument| argument.outward) && !is_input(name);
+    let is_lifted = is_lifted_by_inputs(call);
+    if is_granted_read || !is_lifted && !call.labels.has_foreign() {
         return Found::Nothing;
     }
-    let leaves = |name: &str| manifest.arguments.get(name).is_some_and(|argument| argument.outward);
-    let origins = ArgumentOrigin::list(arguments, leaves, call.is_typed).into_iter();
-    let arguments: Vec<String> = origins.filter(|origin| !origin.typed).map(|origin| origin.argument).collect();
+    let asks = |value: &Value| match is_lifted {
+        true => texts(value).any(|text| has_untyped_address(text, call.is_typed, call.loopback)),
+        false => !is_typed_value(value, call.is_typed),
+    };
+    let leaving = arguments.iter().filter(|(name, _)| leaves(name));
+    let arguments: Vec<String> = leaving.filter(|(_, value)| asks(value)).map(|(name, _)| name.clone()).collect();
     if arguments.is_empty() {
         return Found::Nothing;
     }
-    Found::Reason(Reason { stage: Stage::Outward, code: DenialCode::CallOutward, arguments })
+    Found::Reasons(vec![Reason { stage: Stage::Outward, code: DenialCode::CallOutward, arguments }])
+}
+
+/// Returns the texts of a value, the names of fields among them.
+fn texts(value: &Value) -> Box<dyn Iterator<Item = &str> + '_> {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => Box::new(std::iter::empty()),
+        Value::String(text) => Box::new(std::iter::once(text.as_str())),
+        Value::Array(values) => Box::new(values.iter().flat_map(texts)),
+        Value::Object(fields) => {
+            Box::new(fields.iter().flat_map(|(name, value)| std::iter::once(name.as_str()).chain(texts(value))))
+        }
+    }
 }
 
 fn always_ask(manifest: &Manifest, class: Class, call: &CallContext<'_>) -> Found {

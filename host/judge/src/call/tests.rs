@@ -58,6 +58,11 @@ impl Case {
         Self { granted: Some(granted), ..Self::new("http_fetch", arguments) }
     }
 
+    /// Returns nothing: the built-in tools have no control field whose value a person gives.
+    fn inputs(&self) -> Inputs {
+        Inputs::default()
+    }
+
     fn judged(&self) -> Judgement {
         let built_in = manifests().get(self.tool);
         let other = self.class.zip(built_in).map(|(class, built_in)| Manifest { class, ..built_in.clone() });
@@ -70,8 +75,11 @@ impl Case {
             receiver: &ReceiverPolicy::default(),
             scope: self.scope,
             labels: Labels::from_provenance(if self.has_external { Provenance::Others } else { Provenance::Person }),
+            inputs: &self.inputs(),
+            has_notes_of_others: false,
             is_covered: self.is_covered,
             is_typed: &|text| self.typed.contains(&text),
+            loopback: Loopback::Refused,
             granted: self.granted,
             mode: self.mode,
         })

@@ -2,9 +2,19 @@
 //!
 //! Never checks a manifest: [`super::parse`] does, and also compares `effect` with the arguments.
 
-use super::{Reach, Rule};
+use super::{InputType, Reach, Rule};
 use crate::class::Class;
+use ironclaw_contract::seam::seal::Label;
 use serde_json::{Value, json};
+
+/// The labels that a floor can need.
+const WARRANTS: [Label; 5] = [
+    Label::AgentKernel,
+    Label::UserSurfaceInput,
+    Label::PromptSlotBound,
+    Label::SessionResult,
+    Label::StructuredResult,
+];
 
 /// Returns the JSON Schema of a file of manifests.
 pub fn schema() -> Value {
@@ -48,6 +58,15 @@ pub fn schema() -> Value {
                 Rule::ALL.map(Rule::name),
                 "floor: who or what the call acts on. content: what it transports. free: no effect beyond the session.",
             ),
+            "type": word(
+                InputType::ALL.map(InputType::name),
+                "The type of value that a floor takes from a person; each type, if it is left out.",
+            ),
+            "needs": {
+                "type": "array",
+                "items": word(WARRANTS.map(Label::name), "A label that the value of a floor needs."),
+                "description": "Labels that the value of a floor needs; UserSurfaceInput, if they are left out.",
+            },
             "outward": flag("True if a third party receives its value. A contained tool has no such argument."),
         }),
     );
@@ -144,7 +163,7 @@ mod tests {
     #[test]
     fn schema_has_exactly_the_fields_of_a_manifest() {
         let text = "[[tool]]\nname = 't'\nclass = 'exec'\nalso = ['send']\nreach = 'outside'\neffect = 'runs {command}'\n\
-                    [tool.arguments.command]\nrule = 'floor'\noutward = true\n";
+                    [tool.arguments.command]\nrule = 'floor'\noutward = true\ntype = 'name'\nneeds = ['AgentKernel']\n";
         assert_eq!(fits(text), Ok(()));
         let manifest = serde_json::to_value(&manifest::parse(text).expect("a manifest")["t"]).expect("JSON");
         let root = schema();

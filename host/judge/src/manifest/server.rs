@@ -10,7 +10,7 @@ pub use arguments::for_model as schema_for_model;
 pub use listed::{Tools, UNREAD, Unfit, check_name};
 pub use names::{full_name, is_name_for_model, is_of, meant, name_for_model};
 
-use super::{Manifest, Reach, Rule};
+use super::{InputType, Manifest, Reach, Rule};
 use crate::class::Class;
 use serde_json::Value;
 
@@ -95,7 +95,11 @@ fn loosen(tools: &Tools, tool: &str, given: Manifest) -> Result<Manifest, Error>
     if let Some(argument) = strict.arguments.keys().find(|argument| !given.arguments.contains_key(*argument)) {
         return Err(Error::NoRule { tool: named(), argument: argument.clone() });
     }
-    Ok(Manifest { name: strict.name.clone(), ..given })
+    let mut given = Manifest { name: strict.name.clone(), floors: strict.floors.clone(), ..given };
+    for argument in given.arguments.values_mut().filter(|argument| argument.rule == Rule::Floor) {
+        argument.kind = argument.kind.or(Some(InputType::Any));
+    }
+    Ok(given)
 }
 
 /// Returns the parts of a manifest that are less strict than the strictest one, in words.

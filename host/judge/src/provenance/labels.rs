@@ -10,6 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub enum Provenance {
     /// A person of this host typed all of it, in a message, a note, or the approved prompt of a schedule.
     Person,
+    /// A person of this host typed it as a whole value, in a span of a message or of the approved prompt of a schedule.
+    Slot,
     /// Another author wrote a part of it: a quotation, an attached file, a guest, a channel without a known sender.
     Others,
     /// Another agent sent it.
@@ -43,6 +45,10 @@ impl Labels {
     pub const fn from_provenance(provenance: Provenance) -> Self {
         match provenance {
             Provenance::Person => Self::one(Label::UserSurfaceInput),
+            Provenance::Slot => {
+                let typed = Self::one(Label::UserSurfaceInput).join(Self::one(Label::PromptSlotBound));
+                Self::one(Label::AgentKernel).join(typed)
+            }
             Provenance::Others | Provenance::Agent | Provenance::Sandbox | Provenance::Tool | Provenance::Workspace => {
                 Self::one(Label::External)
             }
@@ -78,6 +84,12 @@ impl Labels {
         self.0 & Self::one(label).0 != 0
     }
 
+    /// Returns whether all labels of `needed` are among them.
+    #[must_use]
+    pub const fn has_all(self, needed: Self) -> bool {
+        self.0 & needed.0 == needed.0
+    }
+
     /// Returns whether a part came from outside of the host and its people.
     #[must_use]
     pub const fn has_foreign(self) -> bool {
@@ -88,6 +100,13 @@ impl Labels {
     #[must_use]
     pub const fn has_model(self) -> bool {
         self.has(Label::LlmDerived)
+    }
+
+    /// Returns whether there is no label, for a reader that passes a reference.
+    #[must_use]
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    pub const fn is_empty_ref(&self) -> bool {
+        self.is_empty()
     }
 
     #[must_use]
@@ -121,6 +140,7 @@ mod tests {
     /// Each provenance with the labels that it mints.
     const MINTED: &[(Provenance, &[Label])] = &[
         (Provenance::Person, &[Label::UserSurfaceInput]),
+        (Provenance::Slot, &[Label::AgentKernel, Label::UserSurfaceInput, Label::PromptSlotBound]),
         (Provenance::Others, &[Label::External]),
         (Provenance::Agent, &[Label::External]),
         (Provenance::Sandbox, &[Label::External]),

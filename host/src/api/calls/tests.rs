@@ -10,6 +10,7 @@ use crate::sessions::store::tests::{draft, make_owner};
 use crate::turns::calls::{Call, Judged, codes_of_calls};
 use ironclaw_contract::ids::{BootId, ItemId};
 use ironclaw_judge::call::{Answer as StageAnswer, Stage};
+use ironclaw_judge::inputs::Inputs;
 use ironclaw_operator::LedgerEvent;
 use ironclaw_state::WriteTx;
 use ironclaw_state::keys::WrappingKey;
@@ -50,12 +51,23 @@ fn refused_call_is_never_silent() {
     record::in_a_new_one(|tx, key| {
         let (person, turn) = turn_of_the_owner(tx, &key.wrapping_key());
         for code in codes_of_calls() {
-            let call = Call { call_id: CallId::new(), tool: "http_fetch".to_owned(), arguments: "{}".to_owned() };
+            let call = Call {
+                call_id: CallId::new(),
+                tool: "http_fetch".to_owned(),
+                arguments: "{}".to_owned(),
+                inputs: Vec::new(),
+            };
             let (id, digest) = (call.call_id, calls::digest(&call.tool, &call.arguments));
             let stages = vec![(Stage::Known, StageAnswer::Pass), (Stage::AlwaysAsk, StageAnswer::Ask(code))];
             let judgement = Judgement::Refused { code, detail: String::new(), bound: None };
-            let judged =
-                Judged { call, digest, arguments: serde_json::Map::new(), judgement, by_stages: found(stages) };
+            let judged = Judged {
+                call,
+                digest,
+                arguments: serde_json::Map::new(),
+                inputs: Inputs::default(),
+                judgement,
+                by_stages: found(stages),
+            };
             calls::record(tx, turn.session, turn.id, ItemId::new(), 0, &judged).expect("recorded");
             // The model.
             let told = calls::refusal(code, "").text;
@@ -91,14 +103,26 @@ fn call_waits_only_while_its_own_request_waits() {
 fn call_that_a_mode_permitted_names_the_lifted_codes() {
     record::in_a_new_one(|tx, key| {
         let (person, turn) = turn_of_the_owner(tx, &key.wrapping_key());
-        let call = Call { call_id: CallId::new(), tool: "http_fetch".to_owned(), arguments: "{}".to_owned() };
+        let call = Call {
+            call_id: CallId::new(),
+            tool: "http_fetch".to_owned(),
+            arguments: "{}".to_owned(),
+            inputs: Vec::new(),
+        };
         let (id, digest) = (call.call_id, calls::digest(&call.tool, &call.arguments));
         let stages = vec![
             (Stage::Scope, StageAnswer::Lifted(Some(DenialCode::CallScope))),
             (Stage::Inputs, StageAnswer::Lifted(Some(DenialCode::CallOrigin))),
         ];
         let judgement = Judgement::Permitted { class: Class::Send, runs: tools::Runs::Await };
-        let judged = Judged { call, digest, arguments: serde_json::Map::new(), judgement, by_stages: found(stages) };
+        let judged = Judged {
+            call,
+            digest,
+            arguments: serde_json::Map::new(),
+            inputs: Inputs::default(),
+            judgement,
+            by_stages: found(stages),
+        };
         calls::record(tx, turn.session, turn.id, ItemId::new(), 0, &judged).expect("recorded");
         let events: Vec<String> = entries(tx, id).into_iter().map(|(what, _)| what).collect();
         assert_eq!(events, [LedgerEvent::CallWouldHaveBlocked.name(), LedgerEvent::CallRecorded.name()]);

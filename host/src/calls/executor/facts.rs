@@ -2,6 +2,8 @@
 //!
 //! Never judges a call. Reads bodies of messages only for an agent that may send requests. See [`crate::turns::calls`].
 
+mod handles;
+
 use super::flows;
 use crate::channels::agent_messages::chain;
 use crate::registry::destinations::{self, Destination};
@@ -10,14 +12,15 @@ use crate::registry::tools::{SEND_FILE, SEND_MESSAGE};
 use crate::registry::{self, Agent, egress, mcp};
 use crate::turns::calls::http::Network;
 use crate::turns::calls::{Sendable, TurnFacts};
-use crate::turns::items;
+use crate::turns::items::{self, Recorded};
 use crate::turns::turn::{Position, Turn};
-use ironclaw_contract::ids::{MessageId, PersonId};
+use ironclaw_contract::ids::{CallId, ItemId, MessageId, PersonId};
 use ironclaw_contract::seam::message::{Author, Span};
+use ironclaw_judge::inputs::{Handles, Message, Task};
 use ironclaw_judge::provenance::Labels;
 use ironclaw_judge::provenance::spans::{self, Telling, TypedSpan};
 use ironclaw_judge::provenance::typed::Typed;
-use ironclaw_judge::scope::recorded::Recorded;
+use ironclaw_judge::scope::recorded::Recorded as RecordedScope;
 use ironclaw_judge::{Classes, Principal};
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
@@ -25,16 +28,27 @@ use ironclaw_store::error::Error;
 use ironclaw_store::tables::destinations as addresses;
 use ironclaw_store::tables::messages;
 use ironclaw_store::tables::schedules::{self, OfTurn};
+use ironclaw_store::tables::turns;
 
-/// Returns the facts of a turn for the calls of an output with these labels.
+/// The calls that are judged: those of a new output, or one that was recorded.
+#[derive(Clone, Copy)]
+pub struct Judging {
+    /// The labels of the output.
+    pub labels: Labels,
+    /// The recorded call.
+    pub call: Option<CallId>,
+}
+
+/// Returns the facts of a turn for these calls.
 pub fn for_turn(
     tx: &ReadTx<'_>,
     settings: &Live,
     turn: &Turn,
     agent: &Agent,
-    labels: Labels,
+    judging: Judging,
     key: &ContentKey,
 ) -> Result<TurnFacts, Error> {
+    let Judging { labels, call } = judging;
     let catalogue = mcp::catalogue(tx, agent)?;
     let may_send = [SEND_MESSAGE, SEND_FILE].iter().any(|tool| catalogue.missing(tool).is_none());
     let reads_chain = may_send || turn.principal_kind == Principal::Agent;
@@ -45,10 +59,23 @@ pub fn for_turn(
         Principal::Person | Principal::Guest | Principal::Agent | Principal::Unsigned => OfTurn::default(),
     };
     let flows = flows::open(tx, turn, &of_schedule, key)?;
+    let texts = match catalogue.has_outward() {
+        true => task_texts(tx, turn, &of_schedule, key)?,
+        false => Vec::new(),
+    };
     let network = match catalogue.has_outward() {
-        true => network(tx, settings, turn, &of_schedule, agent, key)?,
+        true => network(tx, settings, agent, &texts)?,
         false => Network::default(),
     };
+    let has_inputs = catalogue.has_inputs();
+    let mut handles = match has_inputs {
+        true => handles::for_task(tx, turn, &texts, agent, Handles::new(network.loopback), key)?,
+        false => Handles::default(),
+    };
+    if !handles.is_empty() {
+        turns::used_handles(tx, turn.session, call)?.into_iter().for_each(|used| handles.mark_used(used));
+    }
+    let has_notes_of_others = has_inputs && handles::has_notes_of_others(tx, turn, key)?;
     let destinations = match position.as_ref().filter(|_| may_send) {
         Some(position) => sendable(tx, settings, position, agent)?,
         None => Vec::new(),
@@ -66,6 +93,8 @@ pub fn for_turn(
         labels,
         catalogue,
         network,
+        handles,
+        has_notes_of_others,
         of_schedule,
         of_agents: of_agents.tools,
         is_of_schedule: of_agents.is_of_schedule,
@@ -84,8 +113,8 @@ pub struct SupposedTurn {
     pub scope: Classes,
     /// The labels of its output.
     pub labels: Labels,
-    /// The values that the person typed.
-    pub typed: Typed,
+    /// The texts that the person typed.
+    pub typed: Vec<String>,
     /// The list of its schedule.
     pub of_schedule: OfTurn,
     /// The tools that the trust groups of its chain permit.
@@ -103,6 +132,11 @@ pub fn for_supposed(
     let loopback = settings.host_policy.egress.loopback();
     let grants = egress::grants_of(tx, agent.id, loopback)?;
     let flows = flows::held(tx, agent.id, person, &of_schedule)?;
+    let spans: Vec<TypedSpan<'_>> = typed.iter().map(|text| TypedSpan::whole(text)).collect();
+    let network = Network { grants, loopback, typed: Typed::new(spans.iter().cloned(), loopback) };
+    let mut handles = Handles::new(loopback);
+    let message = Message { item: ItemId::new(), seq: 0, spans, task: Task::This };
+    handles.add(&message, &destinations::known_names(tx, agent)?);
     let held = destinations::list_for_agent(tx, agent.id)?.into_iter().map(|destination| {
         let denied = chain::supposed_denial(tx, &settings.agents, person, agent.id, &destination)?;
         Ok(judged_destination(destination, denied))
@@ -112,7 +146,9 @@ pub fn for_supposed(
         scope,
         labels,
         catalogue: mcp::catalogue(tx, agent)?,
-        network: Network { grants, loopback, typed },
+        network,
+        handles,
+        has_notes_of_others: false,
         of_schedule,
         of_agents,
         is_of_schedule: false,
@@ -151,23 +187,17 @@ fn principal_of(tx: &ReadTx<'_>, turn: &Turn, position: Option<&Position>) -> Re
     Ok(if is_linked { kind } else { Principal::Unsigned })
 }
 
-fn network(
-    tx: &ReadTx<'_>,
-    settings: &Live,
-    turn: &Turn,
-    of_schedule: &OfTurn,
-    agent: &Agent,
-    key: &ContentKey,
-) -> Result<Network, Error> {
+fn network(tx: &ReadTx<'_>, settings: &Live, agent: &Agent, texts: &[TaskText]) -> Result<Network, Error> {
     let loopback = settings.now().host_policy.egress.loopback();
     let grants = egress::grants_of(tx, agent.id, loopback)?;
-    let messages = task_texts(tx, turn, of_schedule, key)?;
-    let typed = messages.iter().flat_map(TaskText::typed);
+    let typed = texts.iter().flat_map(TaskText::typed);
     Ok(Network { grants, loopback, typed: Typed::new(typed, loopback) })
 }
 
 /// The text of a message of a task, with its authors.
-struct TaskText {
+pub(super) struct TaskText {
+    item: ItemId,
+    seq: u64,
     body: String,
     spans: Vec<Span>,
     telling: Telling,
@@ -175,6 +205,29 @@ struct TaskText {
 }
 
 impl TaskText {
+    /// Reads a message for its person.
+    fn read(
+        tx: &ReadTx<'_>,
+        item: &Recorded,
+        person: PersonId,
+        is_of_schedule: bool,
+        key: &ContentKey,
+    ) -> Result<Self, Error> {
+        let telling = match is_of_schedule {
+            // A person wrote and approved the prompt; its scope is that of the schedule.
+            true => Telling::Typed,
+            // A scope of an earlier version does not say what the channel told.
+            false => item.tuple.scope.parse().map_or(Telling::Nothing, |scope: RecordedScope| scope.telling),
+        };
+        let (id, seq) = (item.tuple.item, item.tuple.seq);
+        Ok(Self { item: id, seq, body: items::body(tx, item, key)?, spans: item.spans(), telling, person })
+    }
+
+    /// Returns the message with its typed spans.
+    fn message(&self, task: Task) -> Message<'_> {
+        Message { item: self.item, seq: self.seq, spans: self.typed(), task }
+    }
+
     /// Returns the spans that the person of the task typed.
     fn typed(&self) -> Vec<TypedSpan<'_>> {
         let mut from = 0;
@@ -197,13 +250,7 @@ fn task_texts(tx: &ReadTx<'_>, turn: &Turn, of_schedule: &OfTurn, key: &ContentK
     let mut texts = Vec::new();
     for message in task_messages(tx, turn)? {
         let Some(item) = items::find(tx, message.item())? else { continue };
-        let telling = match of_schedule.is_typed {
-            // A person wrote and approved the prompt; its scope is that of the schedule.
-            true => Telling::Typed,
-            // A scope of an earlier version does not say what the channel told.
-            false => item.tuple.scope.parse().map_or(Telling::Nothing, |scope: Recorded| scope.telling),
-        };
-        texts.push(TaskText { body: items::body(tx, &item, key)?, spans: item.spans(), telling, person });
+        texts.push(TaskText::read(tx, &item, person, of_schedule.is_typed, key)?);
     }
     Ok(texts)
 }

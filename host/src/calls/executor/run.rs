@@ -3,6 +3,7 @@
 //! See [`super::late`] for the results that no turn waits for.
 
 use super::effect::Effect;
+use super::facts::Judging;
 use super::{Executor, Place, When, entry, facts, late, ran, recorded};
 use crate::channels::agent_messages::{Keys, denied};
 use crate::channels::outbound::delivery::sent_files;
@@ -15,7 +16,6 @@ use ironclaw_contract::ids::{AgentId, CallId};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_judge::Class;
 use ironclaw_judge::provenance::{Labelled, Provenance};
-use ironclaw_model::WantedCall;
 use ironclaw_operator::{DenialCode, LedgerEvent};
 use ironclaw_state::{ReadTx, WriteTx, failpoint};
 use ironclaw_store::error::Error;
@@ -115,9 +115,9 @@ impl Executor {
         };
         let call = recorded(tx, &row, &place.key)?;
         let agent = store::agent_of(tx, place.session)?;
-        let facts = facts::for_turn(tx, &self.settings, &open, &agent, call.labels, &place.key)?;
-        let Call { tool, arguments, .. } = call.value.clone();
-        let wanted = ReadCall::read(WantedCall { tool, arguments });
+        let judging = Judging { labels: call.labels, call: Some(row.id) };
+        let facts = facts::for_turn(tx, &self.settings, &open, &agent, judging, &place.key)?;
+        let wanted = ReadCall::recorded(call.value.clone());
         // The approvals are for the recorded arguments. The judgement changes a copy of its own.
         let arguments = wanted.arguments().cloned().unwrap_or_default();
         let judged = calls::judge(&agent, &facts, wanted, true);

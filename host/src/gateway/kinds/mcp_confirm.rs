@@ -6,7 +6,7 @@ use crate::gateway::review_page::effects::Effects;
 use crate::gateway::writers;
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::mcp::listing::Listing;
-use crate::registry::{Agent, mcp};
+use crate::registry::{Agent, mcp, tools};
 use ironclaw_contract::seam::change::{Change, McpConfirm};
 use ironclaw_judge::manifest::{Manifest, Rule, server};
 use ironclaw_state::{ReadTx, WriteTx};
@@ -60,10 +60,8 @@ impl Check for McpConfirm {
 
 /// Returns a tool with its rules, and how its listing differs from the confirmed one.
 fn describe_tool(tool: &str, manifest: &Manifest, seen: &Listing, confirmed: Option<&Listing>) -> Value {
-    let arguments = manifest.arguments.iter().map(|(name, argument)| {
-        let outward = if argument.outward { " outward" } else { "" };
-        format!("{name}: {}{outward}", argument.rule.name())
-    });
+    let fields = tools::fields(manifest).into_iter();
+    let arguments = fields.map(|(name, argument)| format!("{name}: {}", argument.words()));
     json!({
         "name": tool,
         "offered_as": manifest.name,

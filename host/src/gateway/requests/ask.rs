@@ -18,8 +18,9 @@ use ironclaw_contract::ids::{ItemId, MessageId, PersonId, RequestId};
 use ironclaw_judge::Class;
 use ironclaw_judge::Principal;
 use ironclaw_judge::call::Reason;
-use ironclaw_judge::provenance::Labels;
+use ironclaw_judge::inputs::{Handles, Inputs};
 use ironclaw_judge::provenance::typed::Typed;
+use ironclaw_judge::provenance::{Labels, OfOutput};
 use ironclaw_ledger::Entry;
 use ironclaw_operator::{Bound, Decider, DenialCode, LedgerEvent};
 use ironclaw_state::keys::ContentKey;
@@ -43,6 +44,10 @@ pub struct Asking<'a> {
     pub labels: Labels,
     /// The values that the turn's person typed.
     pub typed: &'a Typed,
+    /// The values of its control fields.
+    pub inputs: &'a Inputs,
+    /// The values that the turn's person typed, with their ids.
+    pub handles: &'a Handles,
     /// The key of the session's contents.
     pub key: &'a ContentKey,
     pub call: &'a Call,
@@ -182,7 +187,9 @@ fn insert(
     let Asking { turn, agent, output, labels, key, call, class, digest, .. } = asking;
     let terms = mcp::terms(tx, agent.id, &call.tool)?
         .ok_or_else(|| ironclaw_state::Error::Stored(format!("{}: its manifest", call.call_id)))?;
-    let origins = origins(&terms, asking.arguments, asking.typed);
+    let (inputs, handles, is_typed) = (asking.inputs, asking.handles, &|text: &str| asking.typed.has(text));
+    let of_output = OfOutput { output: *output, labels: *labels, inputs, handles, is_typed };
+    let origins = origins(&terms, asking.arguments, of_output);
     let id = RequestId::new();
     let row = Row {
         id,

@@ -20,8 +20,8 @@ use ironclaw_state::ReadTx;
 use ironclaw_state::keys;
 use ironclaw_store::error::Error;
 use ironclaw_store::record::Record;
-use ironclaw_store::tables::agent_messages;
 use ironclaw_store::tables::requests::{self, Row};
+use ironclaw_store::tables::{agent_messages, items};
 use ironclaw_text::visible;
 use serde_json::{Map, Value};
 
@@ -172,7 +172,7 @@ pub fn show(tx: &ReadTx<'_>, all: &Requests, row: &Row) -> Result<Shown, Error> 
         page.sentence("  ", &format!("It fixes the call, and not the data that MCP server {server} holds."));
     }
     put_facts(&mut page, &facts);
-    put_origins(&mut page, &origins, &facts, &person);
+    put_origins(tx, &mut page, &origins, &facts, &person)?;
     put_reasons(&mut page, &reasons, rule, &person);
     page.heading("IDENTIFIERS");
     page.sentence("  ", &format!("agent {}, session {}", row.agent, row.session));
@@ -200,20 +200,33 @@ pub(super) fn put_facts(page: &mut Page, facts: &Facts) {
 }
 
 /// Writes the sources of the values that leave.
-fn put_origins(page: &mut Page, origins: &[ArgumentOrigin], facts: &Facts, person: &str) {
+fn put_origins(
+    tx: &ReadTx<'_>,
+    page: &mut Page,
+    origins: &[ArgumentOrigin],
+    facts: &Facts,
+    person: &str,
+) -> Result<(), ironclaw_state::Error> {
     page.heading("VALUES THAT LEAVE THIS MACHINE");
     for origin in origins {
-        let source = match origin.typed {
-            true => format!("typed by {} in this task", visible::name(person)),
-            false => "written by the model".to_owned(),
+        let message = origin.item.filter(|_| origin.handle.is_some()).map(|item| items::find(tx, item)).transpose()?;
+        let source = match (message.flatten(), origin.typed) {
+            (Some(message), _) => {
+                let at = ironclaw_ledger::rfc3339(message.tuple.issued_at);
+                format!("typed by {} in the message of {at}", visible::name(person))
+            }
+            (None, true) => format!("typed by {} in this task", visible::name(person)),
+            (None, false) => "written by the model".to_owned(),
         };
-        page.sentence("  ", &format!("{}: {source}", visible::name(&origin.argument)));
+        let value = origin.handle.iter().map(|handle| format!(", value {}", visible::name(handle)));
+        page.sentence("  ", &format!("{}: {source}{}", visible::name(&origin.argument), value.collect::<String>()));
     }
     match (origins.is_empty(), facts.leaves_machine()) {
         (true, true) => page.sentence("  ", "(none)"),
         (true, false) => page.sentence("  ", "(none: every value stays on this machine)"),
         (false, _) => {}
     }
+    Ok(())
 }
 
 /// Writes the reasons with their deciders.

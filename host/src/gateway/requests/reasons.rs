@@ -4,9 +4,8 @@
 
 use crate::registry::tools::catalogue::Terms;
 use ironclaw_judge::call::Reason;
-use ironclaw_judge::provenance::ArgumentOrigin;
-use ironclaw_judge::provenance::typed::Typed;
-use ironclaw_operator::{Decider, DenialCode, RequestReason, ValueOrigin, ValueSource};
+use ironclaw_judge::provenance::{ArgumentOrigin, OfOutput};
+use ironclaw_operator::{ArgumentSource, Decider, DenialCode, RequestReason, ValueOrigin, ValueSource};
 use ironclaw_store::tables::requests::Row;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -75,15 +74,16 @@ pub const fn is_for_grant(code: DenialCode) -> bool {
 }
 
 /// Returns the origins of the values that leave with a call.
-pub fn origins(terms: &Terms, arguments: &Map<String, Value>, typed: &Typed) -> Vec<ArgumentOrigin> {
+pub fn origins(terms: &Terms, arguments: &Map<String, Value>, of: OfOutput<'_>) -> Vec<ArgumentOrigin> {
     let is_outward = |name: &str| terms.manifest.arguments.get(name).is_some_and(|argument| argument.outward);
     // A server gets every argument of a call.
     let leaves = |name: &str| terms.of_server.is_some() || is_outward(name);
-    ArgumentOrigin::list(arguments, leaves, &|text| typed.has(text))
+    ArgumentOrigin::list(arguments, leaves, of)
 }
 
 /// Returns the view of an origin for the API.
-pub fn origin_view(origin: &ArgumentOrigin) -> ValueOrigin {
+pub fn origin_view(origin: &ArgumentOrigin) -> ArgumentSource {
     let source = if origin.typed { ValueSource::Typed } else { ValueSource::Model };
-    ValueOrigin { argument: origin.argument.clone(), origin: source }
+    let ArgumentOrigin { argument, labels, item, handle, .. } = origin.clone();
+    ArgumentSource { argument, origin: ValueOrigin { source, labels: labels.list(), item, handle } }
 }

@@ -56,8 +56,9 @@ impl Texts {
         let (listed, seen_tools) = (confirmed.by_name(), seen.by_name());
         let tools = tools.manifests.into_iter().filter_map(|(tool, mut manifest)| {
             let one = listed.get(tool.as_str())?;
-            // A server without a network has no outward value, whatever its operator marked.
-            manifest.arguments.values_mut().for_each(|argument| argument.outward &= self.has_network);
+            if !self.has_network {
+                manifest.keep_inside();
+            }
             let pin = confirmed.pin_of(one);
             let known = ServerTool {
                 server: server.to_owned(),

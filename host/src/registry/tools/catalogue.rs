@@ -10,8 +10,9 @@ use super::{
     FIND_TOOLS, GIT_PUSH, NETWORK_COMMAND, READ_SKILL, RUN_COMMAND, Runs, SEND_MESSAGE, find, handled, levels, offered,
 };
 use ironclaw_contract::canonical::{self, Digest};
+use ironclaw_judge::inputs::with_references;
 use ironclaw_judge::manifest::{self, Manifest};
-use ironclaw_operator::DenialCode;
+use ironclaw_operator::{DenialCode, InputType};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -224,9 +225,33 @@ impl Catalogue {
         let of_servers = of_servers.into_iter().map(|Definition { tool, description }| Offered {
             name: &tool.manifest.name,
             description,
-            parameters: tool.parameters.clone(),
+            parameters: with_references(&tool.manifest, &tool.parameters).into_owned(),
         });
         built_in.chain(of_servers)
+    }
+
+    /// Returns the names, on a server, of its tools that take values by reference alone.
+    pub fn floored_names(&self, server: &str) -> Vec<String> {
+        let floored = |tool: &&Arc<ServerTool>| tool.server == server && !tool.manifest.floors.is_empty();
+        self.of_servers.iter().filter(floored).map(|tool| tool.tool.clone()).collect()
+    }
+
+    /// Returns whether the agent has a tool with a control field whose value a person gives.
+    pub fn has_inputs(&self) -> bool {
+        self.of_servers.iter().any(|tool| tool.manifest.has_inputs())
+    }
+
+    /// Returns the types of values that tools of the agent take by reference; [`InputType::Any`] stands for each one.
+    pub fn referred_types(&self) -> Vec<InputType> {
+        let mut all: Vec<InputType> = self
+            .server_tools()
+            .into_iter()
+            .filter(|tool| tool.manifest.takes_references())
+            .flat_map(|tool| tool.manifest.referred_types())
+            .collect();
+        all.sort_unstable();
+        all.dedup();
+        all
     }
 
     /// Returns whether the agent has a tool with an effect outside of the session, so that typed values matter.

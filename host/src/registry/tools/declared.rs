@@ -4,6 +4,7 @@ use super::place::Place;
 use super::tool::{HOST_WRITES, Held, Tool};
 use ironclaw_contract::seam::limits::REASON_BYTES_MAX;
 use ironclaw_judge::Class;
+use ironclaw_judge::inputs::Floors;
 use ironclaw_judge::manifest::{self, Manifest, Reach, Rule};
 use serde_json::{Map, Value, json};
 
@@ -33,7 +34,7 @@ impl From<Declared> for Tool {
         let Declared { name, description, held, place, class, also, reach, reversible, effect, arguments } = declared;
         let rule = |argument: &Argument| {
             let Argument { name, rule, outward, .. } = *argument;
-            (name.to_owned(), manifest::Argument { rule, outward })
+            (name.to_owned(), manifest::Argument::new(rule, outward))
         };
         let manifest = Manifest {
             name: name.to_owned(),
@@ -44,6 +45,7 @@ impl From<Declared> for Tool {
             always_ask: false,
             effect: effect.to_owned(),
             arguments: arguments.iter().map(rule).collect(),
+            floors: Floors::default(),
         };
         let properties = arguments.into_iter().map(|argument| (argument.name, argument.required, argument.schema));
         Self { name, description, held, place, manifest, parameters: object(properties) }

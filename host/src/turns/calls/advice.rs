@@ -37,6 +37,21 @@ const fn sentence(code: DenialCode) -> Option<&'static str> {
         DenialCode::CallOutward => {
             "it sends a value out that no person typed, and your context holds text of others; say in your answer what you would send, so that the person can type it"
         }
+        DenialCode::CallInput => {
+            "a field that says whom or what the call reaches takes a value that the person typed; pass one of theirs by its id, or ask the person for it"
+        }
+        DenialCode::CallLinkUnknown => {
+            "the reference names no value of this task; pass {\"@link\": ID} with an id that stands behind a message of the person"
+        }
+        DenialCode::CallLinkType => {
+            "the value behind the reference does not fit this field; pass one of the type that the field takes"
+        }
+        DenialCode::CallLinkLabel => {
+            "the value behind the reference comes from a source that this field does not take; ask the person to type it"
+        }
+        DenialCode::CallLinkUsed => {
+            "the value was used by another call already, so a person has to agree to a second use; say in your answer what you would do"
+        }
         DenialCode::CallRepeated => {
             "an equal call of this task ran already or may have run, and you had not seen its outcome; if it ran, you will be told in a later turn; do not make it again"
         }

@@ -15,6 +15,7 @@ use crate::turns::turn::Position;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::CallId;
 use ironclaw_judge::call::{self, CallContext, Reason, Stage, Verdict};
+use ironclaw_judge::inputs::{self, Handles, Input, Inputs, Tool};
 use ironclaw_judge::manifest::Manifest;
 use ironclaw_judge::provenance::{Labels, Provenance};
 use ironclaw_judge::{Allowed, Classes, Principal, ReceiverPolicy};
@@ -31,6 +32,8 @@ pub struct Judged {
     pub arguments: Map<String, Value>,
     /// Digest of the recipe's name, the tool and the arguments.
     pub digest: Digest,
+    /// The values of its control fields, bound to those that the person typed.
+    pub inputs: Inputs,
     pub judgement: Judgement,
     /// The judgement by the stages, with the answer of each.
     pub by_stages: call::Judgement,
@@ -89,6 +92,10 @@ pub struct TurnFacts {
     pub catalogue: Catalogue,
     /// For requests over the network.
     pub network: Network,
+    /// The values that the person typed in this task and in the message before it, for tools with control fields.
+    pub handles: Handles,
+    /// True if the context may hold notes that were kept for another person.
+    pub has_notes_of_others: bool,
     /// Of a schedule: the list that was approved with it.
     pub of_schedule: OfTurn,
     /// Of the message of another agent: the tools that the trust groups of its chain permit.
@@ -104,6 +111,13 @@ pub struct TurnFacts {
 }
 
 impl TurnFacts {
+    /// Marks the values that a recorded call takes, for the calls after it.
+    pub fn use_handles(&mut self, judged: &Judged) {
+        if judged.judgement.refusal_code().is_none() {
+            judged.call.inputs.iter().for_each(|input| self.handles.mark_used(input.handle));
+        }
+    }
+
     /// Adds the labels of the workspace, because the host reads files of it for a call.
     pub fn reads_workspace(&mut self) {
         self.labels = self.labels.join(Labels::from_provenance(Provenance::Workspace));
@@ -151,7 +165,8 @@ impl<'a> Prepared<'a> {
 
 /// Judges one call that a model wants. `has_room` is true if the turn may have another call.
 pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: ReadCall, has_room: bool) -> Judged {
-    let ReadCall { tool: name, arguments: mut read } = wanted;
+    let ReadCall { tool: name, arguments: mut read, inputs: recorded } = wanted;
+    let inputs = read.as_mut().map_or_else(|_| Inputs::default(), |read| bound(turn, &name, read, &recorded));
     let prepared = Prepared::new(turn, &name, &mut read);
     let arguments = read.as_ref().ok();
     let listed = listed(turn, &name, prepared.flow.is_some());
@@ -164,17 +179,36 @@ pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: ReadCall, has_room: bool) 
         receiver: &receiver(listed),
         scope: turn.scope.or(listed),
         labels: turn.labels,
+        inputs: &inputs,
+        has_notes_of_others: turn.has_notes_of_others,
         is_covered: prepared.flow.zip(arguments).is_some_and(|(flow, arguments)| flow.covers(&name, arguments)),
         is_typed: &|value| turn.network.typed.has(value),
+        loopback: turn.network.loopback,
         granted: prepared.looked.as_ref().map(|looked| looked.granted),
         mode: agent.mode,
     });
     let text = arguments.map_or_else(|| "{}".to_owned(), canonical_text::text);
     let tool = recorded_name(&turn.catalogue, &name);
-    let judgement = judgement(turn, &name, arguments, prepared, &by_stages);
+    let judgement = judgement(turn, &name, arguments, prepared, &inputs, &by_stages);
     let digest = digest(&tool, &text);
-    let call = Call { call_id: CallId::new(), tool, arguments: text };
-    Judged { call, arguments: read.unwrap_or_default(), digest, judgement, by_stages }
+    let call = Call { call_id: CallId::new(), tool, arguments: text, inputs: inputs.values.clone() };
+    Judged { call, arguments: read.unwrap_or_default(), digest, inputs, judgement, by_stages }
+}
+
+/// Binds the values of a call to what the person typed, and writes them in place of references.
+fn bound(turn: &TurnFacts, name: &str, arguments: &mut Map<String, Value>, recorded: &[Input]) -> Inputs {
+    let manifest = turn.catalogue.manifest(name).filter(|manifest| !manifest.is_contained());
+    let floored = match turn.catalogue.find(name) {
+        Some(Source::Server(tool)) => turn.catalogue.floored_names(&tool.server),
+        Some(Source::BuiltIn(_)) | None => Vec::new(),
+    };
+    let parameters = turn.catalogue.parameters(name);
+    let tool = manifest.zip(parameters).map(|(manifest, parameters)| Tool { manifest, parameters, floored: &floored });
+    match tool {
+        Some(_) => inputs::bind(arguments, tool, recorded, &turn.handles, &|text| turn.network.typed.has(text)),
+        // The arguments stay in the jail, and may be about anything.
+        None => Inputs::default(),
+    }
 }
 
 /// Returns the judgement of a call by the verdict of the stages and the place where the call runs.
@@ -183,6 +217,7 @@ fn judgement(
     tool: &str,
     arguments: Option<&Map<String, Value>>,
     prepared: Prepared<'_>,
+    inputs: &Inputs,
     by_stages: &call::Judgement,
 ) -> Judgement {
     let runs = turn.catalogue.find(tool).map(Source::runs);
@@ -192,9 +227,11 @@ fn judgement(
         (Verdict::Denied(DenialCode::CallMalformed), _) => {
             refused(DenialCode::CallMalformed, prepared.malformed.unwrap_or_default())
         }
+        (Verdict::Denied(code), _) if is_of_inputs(*code) => refused(*code, details(inputs, &[*code])),
         (Verdict::Denied(code), _) => denied(*code, turn, tool, arguments),
         (Verdict::NeedsPerson(reasons), runs) => {
-            let detail = prepared.looked.map(|looked| looked.detail).unwrap_or_default();
+            let codes: Vec<DenialCode> = reasons.iter().map(|reason| reason.code).collect();
+            let detail = prepared.looked.map_or_else(|| details(inputs, &codes), |looked| looked.detail);
             match (by_stages.class, runs) {
                 // Only a call that the host runs later can wait, and only a person can be asked: at a message of an agent the one at the
                 // start of the chain.
@@ -205,6 +242,24 @@ fn judgement(
             }
         }
     }
+}
+
+/// Returns whether a code is one about the value of a control field.
+const fn is_of_inputs(code: DenialCode) -> bool {
+    matches!(
+        code,
+        DenialCode::CallInput
+            | DenialCode::CallLinkUnknown
+            | DenialCode::CallLinkType
+            | DenialCode::CallLinkLabel
+            | DenialCode::CallLinkUsed
+    )
+}
+
+/// Returns what is wrong with the values of control fields, for these codes.
+fn details(inputs: &Inputs, codes: &[DenialCode]) -> String {
+    let found = inputs.findings.iter().filter(|finding| codes.contains(&finding.code));
+    found.map(|finding| finding.detail.as_str()).collect::<Vec<_>>().join("; ")
 }
 
 /// Returns the manifest of a call. A message to another agent has one of its own.

@@ -1,6 +1,7 @@
 //! The body of an output: the text of a model, and the calls that it wants.
 
 use ironclaw_contract::ids::CallId;
+use ironclaw_judge::inputs::Input;
 use ironclaw_model::{Attached, Cut};
 use serde::{Deserialize, Serialize};
 
@@ -87,6 +88,9 @@ pub struct Call {
     /// The tool, as the model named it.
     pub tool: String,
     pub arguments: String,
+    /// The values among them that were typed by a person, with their handles.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<Input>,
 }
 
 #[cfg(test)]

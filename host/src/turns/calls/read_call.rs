@@ -3,9 +3,11 @@
 //! Never judges it: see [`super::judge`].
 
 use super::canonical_text;
+use super::output_body::Call;
 use crate::registry::tools;
 use ironclaw_contract::canonical::{self, Limits};
 use ironclaw_contract::seam::limits::ARGUMENTS_BYTES_MAX;
+use ironclaw_judge::inputs::{Input, write_references};
 use ironclaw_model::WantedCall;
 use serde_json::{Map, Value};
 
@@ -15,6 +17,8 @@ pub struct ReadCall {
     pub tool: String,
     /// The object of its arguments, or the reason why there is none.
     pub(super) arguments: Result<Map<String, Value>, String>,
+    /// Of a recorded call: the values that were bound to handles.
+    pub(super) inputs: Vec<Input>,
 }
 
 impl ReadCall {
@@ -25,7 +29,13 @@ impl ReadCall {
             Ok(_) => Err("they are not a JSON object".to_owned()),
             Err(error) => Err(error.to_string()),
         };
-        Self { tool: call.tool, arguments }
+        Self { tool: call.tool, arguments, inputs: Vec::new() }
+    }
+
+    /// Reads a recorded call. Its values stay bound to the same handles.
+    pub fn recorded(call: Call) -> Self {
+        let Call { tool, arguments, inputs, .. } = call;
+        Self { inputs, ..Self::read(WantedCall { tool, arguments }) }
     }
 
     /// Returns the arguments; `None` if they are no object, for which the judgement refuses the call.
@@ -56,24 +66,27 @@ pub(super) fn remove_host_arguments(tool: &str, arguments: &mut Map<String, Valu
     of_host.filter(|name| arguments.remove(*name).is_some()).map(str::to_owned).collect()
 }
 
-/// Returns the arguments of a recorded call as its model wrote them.
-pub fn without_host_arguments(tool: &str, text: &str) -> String {
-    let has_none = tools::find(tool).is_none_or(|tool| tool.host_arguments().next().is_none());
-    if has_none {
-        return text.to_owned();
+/// Returns the arguments of a recorded call as its model wrote them: without those of the host, and with references in place of the values
+/// that it took by reference.
+pub fn as_written(call: &Call) -> String {
+    let has_none = tools::find(&call.tool).is_none_or(|tool| tool.host_arguments().next().is_none());
+    if has_none && call.inputs.iter().all(|bound| bound.by_host) {
+        return call.arguments.clone();
     }
-    let Ok(Value::Object(mut read)) = canonical::parse(text.as_bytes(), Limits::bytes(ARGUMENTS_BYTES_MAX)) else {
-        return text.to_owned();
+    let Ok(Value::Object(mut read)) = canonical::parse(call.arguments.as_bytes(), Limits::bytes(ARGUMENTS_BYTES_MAX))
+    else {
+        return call.arguments.clone();
     };
-    match remove_host_arguments(tool, &mut read).is_empty() {
-        true => text.to_owned(),
-        false => canonical_text::text(&read),
-    }
+    let before = read.clone();
+    remove_host_arguments(&call.tool, &mut read);
+    write_references(&mut read, &call.inputs);
+    if read == before { call.arguments.clone() } else { canonical_text::text(&read) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ironclaw_contract::ids::CallId;
 
     #[test]
     fn argument_of_the_host_is_left_out_of_each_tool() {
@@ -102,7 +115,9 @@ mod tests {
             let read = |text: &str| serde_json::from_str::<Map<String, Value>>(text).ok();
             let is_read = wanted.arguments().is_some();
             assert_eq!(wanted.arguments().cloned(), read(left).filter(|_| is_read), "{given}");
-            assert_eq!(without_host_arguments(tool, given), left);
+            let inputs = Vec::new();
+            let call = Call { call_id: CallId::new(), tool: tool.to_owned(), arguments: given.to_owned(), inputs };
+            assert_eq!(as_written(&call), left);
         }
     }
 }

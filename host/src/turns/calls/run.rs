@@ -15,6 +15,7 @@ use crate::turns::memories::{self, Kept, Matches, NewMemory, Note};
 use crate::turns::turn::Turn;
 use ironclaw_contract::ids::{PersonId, ScheduleId};
 use ironclaw_contract::seam::message::Author;
+use ironclaw_judge::inputs::with_references;
 use ironclaw_judge::provenance::{Labelled, Labels, Provenance};
 use ironclaw_operator::DenialCode;
 use ironclaw_state::{ReadTx, WriteTx};
@@ -49,7 +50,7 @@ struct Definition<'a> {
     name: &'a str,
     description: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    parameters: Option<&'a serde_json::Value>,
+    parameters: Option<Cow<'a, serde_json::Value>>,
 }
 
 /// Paths of a skill in one refusal.
@@ -181,7 +182,7 @@ fn find_tools(catalogue: &Catalogue, wanted: &FindTools) -> ResultBody {
         };
         left = left.saturating_sub(definition.as_ref().map_or(0, levels::Definition::bytes));
         let (description, parameters) = match definition {
-            Some(definition) => (definition.description, Some(&tool.parameters)),
+            Some(definition) => (definition.description, Some(with_references(&tool.manifest, &tool.parameters))),
             None => (TOO_LONG.into(), None),
         };
         shown.push(Definition { name: &tool.manifest.name, description, parameters });

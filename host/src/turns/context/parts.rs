@@ -5,8 +5,9 @@
 use super::checked::Checked;
 use super::item_cache::{Content, Item, ItemCache};
 use super::system::{Now, Reader};
+use super::values::Values;
 use super::{images, order};
-use crate::turns::calls::{Call, OutputBody, ResultBody, WRITTEN_CALL_REMARK, without_host_arguments};
+use crate::turns::calls::{Call, OutputBody, ResultBody, WRITTEN_CALL_REMARK, as_written};
 use crate::turns::items::images::SentImage;
 use crate::turns::items::{self, Recorded};
 use ironclaw_contract::ids::{AgentId, CallId};
@@ -40,6 +41,13 @@ pub(super) enum Dates {
     LeftOut,
 }
 
+/// What a prompt says beside its items.
+pub(super) struct Beside {
+    pub(super) dates: Dates,
+    /// The values of messages that tools take by reference.
+    pub(super) values: Option<Values>,
+}
+
 /// Returns the parts of these items, and the ordinal of the last turn among them.
 ///
 /// With [`Dates::Said`] the host adds the time behind the messages of a turn, wherever it changes: small models copy a line that comes
@@ -50,8 +58,9 @@ pub(super) fn compose(
     checked: Vec<Checked>,
     key: &ContentKey,
     cache: &mut ItemCache,
-    dates: Dates,
+    beside: Beside,
 ) -> Result<(Vec<Part>, i64), Error> {
+    let Beside { dates, values } = beside;
     let (ordered, last) = order::order(tx, reader.turn, checked, cache)?;
     let answered: HashSet<CallId> = ordered.iter().filter_map(|(_, part)| call_of(part)).collect();
     let resolved_upto = resolved_upto(tx, reader, &ordered, cache)?;
@@ -64,6 +73,7 @@ pub(super) fn compose(
         offered: HashSet::new(),
         of_script: HashSet::new(),
         resolved_upto,
+        values,
         parts: Vec::new(),
         now: None,
         left_out: HashMap::new(),
@@ -140,6 +150,7 @@ struct Composer<'a, 'tx> {
     of_script: HashSet<CallId>,
     /// The number of the last answer; notices before it are left out.
     resolved_upto: u64,
+    values: Option<Values>,
     parts: Vec<Part>,
     /// The last time in the prompt.
     now: Option<Arc<Now>>,
@@ -197,6 +208,9 @@ impl Composer<'_, '_> {
                 self.parts.push(Part::Image { path, content: ImageContent::Unread(digest) });
             }
         }
+        let values =
+            self.values.as_ref().zip(principal).and_then(|(values, person)| values.remark(item, body, spans, person));
+        self.parts.extend(values.map(|text| Part::Remark { text }));
         Ok(())
     }
 
@@ -243,7 +257,7 @@ impl Composer<'_, '_> {
         let past = |call: &Call| PastCall {
             call_id: call.call_id.to_string(),
             tool: call.tool.clone(),
-            arguments: without_host_arguments(&call.tool, &call.arguments),
+            arguments: as_written(call),
         };
         let calls = output.calls.iter().map(past).collect();
         let attached = output.attached.clone().map(Arc::new);

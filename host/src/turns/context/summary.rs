@@ -81,7 +81,8 @@ pub fn compose(
     key: &ContentKey,
     cache: &mut ItemCache,
 ) -> Result<(Prompt, i64), Error> {
-    let (parts, ordinal) = parts::compose(tx, reader, checked, key, cache, parts::Dates::LeftOut)?;
+    let (parts, ordinal) =
+        parts::compose(tx, reader, checked, key, cache, parts::Beside { dates: parts::Dates::LeftOut, values: None })?;
     let parts = parts.into_iter().map(quoted).collect();
     let system = format!("{SYSTEM} At most {bytes_max} bytes.");
     Ok((Prompt { purpose: Purpose::Compact, system, tools: Vec::new(), parts }, ordinal))

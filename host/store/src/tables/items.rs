@@ -181,6 +181,14 @@ pub fn last(tx: &ReadTx<'_>, session: SessionId, limit: usize) -> Result<Vec<Rec
     tx.list(&sql, params![session, limit as i64], recorded)
 }
 
+/// Returns the messages of a session numbered below `seq`, the newest first, at most `limit`.
+pub fn messages_before(tx: &ReadTx<'_>, session: SessionId, seq: u64, limit: usize) -> Result<Vec<Recorded>, Error> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM items WHERE session_id = ?1 AND seq < ?2 AND kind = 'message' ORDER BY seq DESC LIMIT ?3"
+    );
+    tx.list(&sql, params![session, stored_seq(seq), limit as i64], recorded)
+}
+
 /// Returns the oldest message of a session that the record still has.
 pub fn first_message(tx: &ReadTx<'_>, session: SessionId) -> Result<Option<Recorded>, Error> {
     let sql = format!("SELECT {COLUMNS} FROM items WHERE session_id = ?1 AND kind = 'message' ORDER BY seq LIMIT 1");

@@ -50,7 +50,7 @@ fn hidden_words_of_a_server_are_visible_and_cause_no_call() {
     assert_eq!(show(&host, "hidden")["state"], "confirmed");
 
     for what in ["result", "error"] {
-        let words = format!("/allow send -- show me the {what}");
+        let words = format!("/allow send -- show me the {what} of tulips");
         check(what, &host.ctl(&["chat", "a", "--thread", what, &words]).ok().stdout);
     }
     let seen = model.seen();

@@ -173,7 +173,8 @@ fn registered_still(error: Error, name: &str) -> Error {
 }
 
 fn for_scripts(tool: &ironclaw_operator::McpServerTool) -> Value {
-    let mut shown = json!({ "name": tool.name, "class": tool.class, "rules": tool.rules, "labels": tool.labels });
+    let mut shown =
+        json!({ "name": tool.name, "class": tool.class, "arguments": tool.arguments, "labels": tool.labels });
     if let Some(unfit) = &tool.unfit {
         shown["unfit"] = json!(unfit);
     }

@@ -4,11 +4,11 @@
 
 use crate::failure::Error;
 use crate::output::is_unsafe;
-use ironclaw_operator::{Class, MCP_EFFECT, McpListed, McpServer, McpServerTool};
+use ironclaw_contract::seam::seal::Label;
+use ironclaw_operator::{
+    ArgumentRule, Class, InputType, MCP_EFFECT, McpListed, McpServer, McpServerTool, ToolArgument,
+};
 use std::fmt::Write as _;
-
-/// The rule of an argument whose value a third party receives ends with this word.
-const OUTWARD: &str = " outward";
 
 /// Returns the manifests of the listed tools. The effect of a tool comes from its confirmed manifest, if it has one.
 ///
@@ -44,15 +44,29 @@ pub fn to_toml(server: &McpServer) -> Result<String, Error> {
             text.push_str("always_ask = true\n");
         }
         let _ = writeln!(text, "effect = {}", quoted(&effect));
-        for (argument, rule) in &tool.rules {
-            let (rule, outward) = match rule.strip_suffix(OUTWARD) {
-                Some(rule) => (rule, ", outward = true"),
-                None => (rule.as_str(), ""),
-            };
-            let _ = writeln!(text, "arguments.{} = {{ rule = {}{outward} }}", key(argument), quoted(rule));
+        for (argument, rule) in &tool.arguments {
+            let _ = writeln!(text, "arguments.{} = {{ {} }}", key(argument), fields(rule));
         }
     }
     Ok(text)
+}
+
+/// Returns the fields of an argument in a manifest.
+fn fields(argument: &ToolArgument) -> String {
+    let mut fields = vec![format!("rule = {}", quoted(argument.rule.name()))];
+    // A floor of the schema stays whatever the manifest says.
+    let own = argument.kind.filter(|_| argument.rule == ArgumentRule::Floor && !argument.by_reference);
+    if let Some(kind) = own.filter(|kind| *kind != InputType::Any) {
+        fields.push(format!("type = {}", quoted(kind.name())));
+    }
+    if own.is_some() && argument.needs != [Label::UserSurfaceInput] {
+        let needs: Vec<String> = argument.needs.iter().map(|label| quoted(label.name())).collect();
+        fields.push(format!("needs = [{}]", needs.join(", ")));
+    }
+    if argument.outward {
+        fields.push("outward = true".to_owned());
+    }
+    fields.join(", ")
 }
 
 /// The manifests that people confirmed.
@@ -114,7 +128,9 @@ mod tests {
     fn server(argument: &str, manifest: Option<&str>) -> McpServer {
         let tool = |name: &str, listed: &str| {
             json!({
-                "name": name, "description": "", "class": "send", "rules": {argument: "floor outward"}, "labels": [],
+                "name": name, "description": "", "class": "send", "arguments": {argument: {
+                    "rule": "floor", "type": "any", "needs": ["UserSurfaceInput"], "by_reference": false, "outward": true
+                }}, "labels": [],
                 "loosened": [], "always_asks": true, "listed": listed
             })
         };

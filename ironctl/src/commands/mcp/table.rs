@@ -6,7 +6,7 @@ use super::wording::{name, prose};
 use crate::failure::Error;
 use crate::output::Output;
 use crate::output::table::Columns;
-use ironclaw_operator::{Class, McpListed, McpServer, McpServerTool};
+use ironclaw_operator::{Class, McpListed, McpServer, McpServerTool, ToolArgument};
 use std::collections::BTreeMap;
 
 /// Prints one row for each tool, and the meaning of the words.
@@ -56,7 +56,7 @@ pub fn print_one(out: Output, tool: &McpServerTool) -> Result<(), Error> {
     if !tool.labels.is_empty() {
         out.line(format!("labels of its results: {}", labels(tool)))?;
     }
-    out.table(["ARGUMENT", "RULE"], tool.rules.iter().map(|(argument, rule)| [name(argument), rule.clone()]))
+    out.table(["ARGUMENT", "RULE"], tool.arguments.iter().map(|(argument, rule)| [name(argument), rule.words()]))
 }
 
 fn row(tool: &McpServerTool, is_compared: bool) -> [String; 7] {
@@ -65,12 +65,13 @@ fn row(tool: &McpServerTool, is_compared: bool) -> [String; 7] {
     let is_unknown = tool.unfit.is_some() && tool.listed == McpListed::New;
     let listed = if is_compared && !is_unknown { tool.listed.to_string() } else { String::new() };
     let class = if tool.unfit.is_some() { "unfit" } else { tool.class.map_or("", Class::name) }.to_owned();
-    [name(&tool.name), class, rules(&tool.rules), labels(tool), asks(tool), loosened, listed]
+    [name(&tool.name), class, rules(&tool.arguments), labels(tool), asks(tool), loosened, listed]
 }
 
 /// Returns each argument with its rule.
-fn rules(rules: &BTreeMap<String, String>) -> String {
-    let rules: Vec<String> = rules.iter().map(|(argument, rule)| format!("{}: {rule}", name(argument))).collect();
+fn rules(rules: &BTreeMap<String, ToolArgument>) -> String {
+    let rules: Vec<String> =
+        rules.iter().map(|(argument, rule)| format!("{}: {}", name(argument), rule.words())).collect();
     // A plain table has one line a row, where the line feed is a space.
     rules.join(",\n")
 }
@@ -87,21 +88,27 @@ fn asks(tool: &McpServerTool) -> String {
         Some(Class::Trade) => "at each call".to_owned(),
         Some(Class::Read) if has_outward(tool) => format!("for an outward value that no person typed, {AFTER}"),
         Some(Class::Read) => "no".to_owned(),
-        Some(Class::Write) => format!("if the request asks for other classes; always {AFTER}"),
+        Some(Class::Write) => format!("if the request asks for other classes; {}", always(tool)),
         Some(class @ (Class::Send | Class::Exec | Class::Ask)) => {
-            format!("unless the request asks to {class}; always {AFTER}")
+            format!("unless the request asks to {class}; {}", always(tool))
         }
     }
 }
 
+/// Returns when a request that asks for the class still needs a person.
+fn always(tool: &McpServerTool) -> String {
+    let has_inputs = tool.arguments.values().any(|argument| argument.kind.is_some());
+    if has_inputs { "for a control field that no person typed".to_owned() } else { format!("always {AFTER}") }
+}
+
 fn has_outward(tool: &McpServerTool) -> bool {
-    tool.rules.values().any(|rule| rule.ends_with(" outward"))
+    tool.arguments.values().any(|argument| argument.outward)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ironclaw_operator::{McpUnfit, McpUnfitReason};
+    use ironclaw_operator::{ArgumentRule, InputType, McpUnfit, McpUnfitReason};
 
     fn tool(class: impl Into<Option<Class>>, always_asks: bool) -> McpServerTool {
         McpServerTool {
@@ -109,7 +116,7 @@ mod tests {
             offered_as: None,
             description: String::new(),
             class: class.into(),
-            rules: BTreeMap::new(),
+            arguments: BTreeMap::new(),
             labels: Vec::new(),
             loosened: Vec::new(),
             always_asks,
@@ -121,12 +128,18 @@ mod tests {
     #[test]
     fn each_class_has_the_calls_that_ask() {
         assert_eq!(asks(&tool(Class::Read, false)), "no");
-        let rules = BTreeMap::from([("query".to_owned(), "content outward".to_owned())]);
-        assert!(asks(&McpServerTool { rules, ..tool(Class::Read, false) }).starts_with("for an outward value"));
+        let argument = |rule, kind| {
+            let argument = ToolArgument { rule, kind, needs: Vec::new(), by_reference: false, outward: true };
+            BTreeMap::from([("query".to_owned(), argument)])
+        };
+        let arguments = argument(ArgumentRule::Content, None);
+        assert!(asks(&McpServerTool { arguments, ..tool(Class::Read, false) }).starts_with("for an outward value"));
         assert_eq!(asks(&tool(Class::Read, true)), "at each call");
         assert_eq!(asks(&tool(Class::Trade, false)), "at each call");
         assert!(asks(&tool(Class::Write, false)).starts_with("if the request asks for other classes"));
-        assert!(asks(&tool(Class::Send, false)).starts_with("unless the request asks to send"));
+        assert!(asks(&tool(Class::Send, false)).starts_with("unless the request asks to send; always"));
+        let arguments = argument(ArgumentRule::Floor, Some(InputType::Any));
+        assert!(asks(&McpServerTool { arguments, ..tool(Class::Send, false) }).ends_with("that no person typed"));
         assert!(asks(&tool(Class::Exec, false)).ends_with(AFTER));
     }
 

@@ -3,10 +3,11 @@
 //! The fault of one tool concerns this tool alone. Never trusts a hint of the server: from its schema come the names of the arguments, and
 //! nothing else. See [`super::arguments`].
 
-use super::super::{Argument, Manifest, Reach, Rule};
+use super::super::{Argument, InputType, Manifest, Reach, Rule};
 use super::arguments;
 use super::names::{full_name, name_for_model};
 use crate::class::Class;
+use crate::inputs::Floors;
 use ironclaw_operator::{MCP_EFFECT, McpUnfit, McpUnfitReason};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -129,8 +130,10 @@ fn strictest(server: &str, entry: &Value) -> Result<Manifest, McpUnfit> {
         let words = format!("its description has {bytes} bytes; at most {DESCRIPTION_BYTES_MAX}");
         return Err(unfit(McpUnfitReason::Description, words));
     }
-    let floor = Argument { rule: Rule::Floor, outward: false };
-    let names = arguments::names(&entry["inputSchema"]).map_err(|words| unfit(McpUnfitReason::Schema, words))?;
+    let floor = Argument { kind: Some(InputType::Any), ..Argument::new(Rule::Floor, true) };
+    let of_schema = |words| unfit(McpUnfitReason::Schema, words);
+    let names = arguments::names(&entry["inputSchema"]).map_err(of_schema)?;
+    let floors = Floors::compile(&entry["inputSchema"]).map_err(of_schema)?;
     Ok(Manifest {
         name: name_for_model(server, tool),
         class: Class::Send,
@@ -140,6 +143,7 @@ fn strictest(server: &str, entry: &Value) -> Result<Manifest, McpUnfit> {
         always_ask: false,
         effect: MCP_EFFECT.to_owned(),
         arguments: names.into_iter().map(|argument| (argument, floor)).collect(),
+        floors,
     })
 }
 

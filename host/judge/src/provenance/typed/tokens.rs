@@ -150,7 +150,7 @@ fn addresses(text: &str, all: &Range<usize>) -> Option<Vec<Token>> {
 }
 
 /// Returns whether a text is one whole mail address, of letters, digits and the marks that most addresses have.
-fn is_address(text: &str) -> bool {
+pub fn is_address(text: &str) -> bool {
     let Some((name, host)) = text.split_once('@') else { return false };
     let is_name = !name.is_empty() && name.chars().all(|next| next.is_alphanumeric() || "._+-'".contains(next));
     let is_host = host.contains('.') && host.chars().all(|next| next.is_alphanumeric() || ".-".contains(next));
@@ -261,6 +261,6 @@ pub fn is_name(words: &str) -> bool {
 }
 
 /// Returns whether a word is the name of a file by its ending.
-fn is_file(word: &str) -> bool {
+pub fn is_file(word: &str) -> bool {
     word.rsplit_once('.').is_some_and(|(_, ending)| FILE_ENDINGS.contains(&ending.to_lowercase().as_str()))
 }

@@ -5,7 +5,7 @@
 use super::judged::{Asks, record_no_room};
 use super::prepared::{Covers, Prepared, Ready};
 use super::{Answer, earlier_answer, open_turn, pushes, refuse};
-use crate::calls::executor::facts;
+use crate::calls::executor::facts::{self, Judging};
 use crate::calls::model_socket::report::record_unsealed;
 use crate::calls::model_socket::request_budget::{self, Failed};
 use crate::calls::model_socket::request_sizes::{Size, can_shrink};
@@ -155,7 +155,8 @@ impl Server {
             let bounds = Bounds { until: time_of_model(&shared.turns, session, turn), allowance };
             // Before the commit announces the entry, because a client that follows the message then looks for its text.
             let working = shared.turns.partial_outputs.begin(session, turn);
-            let facts = facts::for_turn(tx, &shared.settings, &open, &agent, labels, &key)?;
+            let judging = Judging { labels, call: None };
+            let facts = facts::for_turn(tx, &shared.settings, &open, &agent, judging, &key)?;
             let request = None;
             let prepared = Prepared { agent, prompt, named, chain, facts, covers, booked, bounds, size, request };
             Ok(Ready::Asks(Box::new(prepared), working))
@@ -238,14 +239,17 @@ impl Server {
                 request_budget::settle(tx, &prepared.booked, &answered)?;
                 let open = open_turn(tx, &shared.turns.deadlines, session, turn)?;
                 turn::clear_failure(tx, turn)?;
-                let Prepared { agent, facts, request, .. } = prepared;
+                let Prepared { agent, mut facts, request, .. } = prepared;
                 endpoint_words::note(tx, session, turn, &answered.failures, &key)?;
                 let Answered { output, endpoint, usage, .. } = answered;
                 let limits = shared.turns.config();
                 let room = limits.tool_calls_max.saturating_sub(open.tool_calls) as usize;
-                let judged = wanted.into_iter().enumerate();
-                let judged = judged.map(|(n, wanted)| calls::judge(&agent, &facts, wanted, n < room));
-                let mut judged: Vec<calls::Judged> = judged.collect();
+                let mut judged = Vec::with_capacity(wanted.len());
+                for (n, wanted) in wanted.into_iter().enumerate() {
+                    let call = calls::judge(&agent, &facts, wanted, n < room);
+                    facts.use_handles(&call);
+                    judged.push(call);
+                }
                 record_no_room(&mut judged, &limits, open.tool_calls);
                 pushes::refuse(&mut judged, refused);
                 let calls: Vec<_> = judged.iter().map(|judged| judged.call.clone()).collect();

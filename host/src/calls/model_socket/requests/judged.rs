@@ -87,6 +87,8 @@ impl Asks<'_> {
             prompt: self.prompt,
             labels: self.facts.labels,
             typed: &self.facts.network.typed,
+            inputs: &judged.inputs,
+            handles: &self.facts.handles,
             key: self.key,
             call: &judged.call,
             arguments: &judged.arguments,

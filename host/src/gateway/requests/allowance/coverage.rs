@@ -36,7 +36,8 @@ const TIME_MS_MAX: i64 = 30 * DAY_MS;
 const FIELDS_BYTES_MAX: usize = 4096;
 
 /// The codes of the reasons that an allowance lifts.
-pub const LIFTED: [DenialCode; 2] = [DenialCode::CallScope, DenialCode::CallOrigin];
+pub const LIFTED: [DenialCode; 4] =
+    [DenialCode::CallScope, DenialCode::CallOrigin, DenialCode::CallInput, DenialCode::CallLinkUsed];
 
 /// Returns whether an allowance lifts a reason with this code.
 pub fn is_lifted(code: DenialCode) -> bool {

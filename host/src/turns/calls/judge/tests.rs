@@ -32,6 +32,8 @@ fn turn() -> TurnFacts {
         labels: Labels::from_provenance(Provenance::Tool),
         catalogue: Catalogue::default(),
         network: Network::default(),
+        handles: Handles::default(),
+        has_notes_of_others: false,
         of_schedule: OfTurn::default(),
         of_agents: Vec::new(),
         is_of_schedule: false,
@@ -210,7 +212,7 @@ fn digest_depends_on_tool_and_value_but_not_on_key_order() {
 #[test]
 fn invalid_action_gives_its_reason() {
     let read = |tool: &str, arguments: &str| {
-        action_of(&Call { call_id: CallId::new(), tool: tool.into(), arguments: arguments.into() })
+        action_of(&Call { call_id: CallId::new(), tool: tool.into(), arguments: arguments.into(), inputs: Vec::new() })
     };
     assert!(read("schedule_task", r#"{"prompt":"p","recurrence":"daily"}"#).is_ok());
     assert!(read("schedule_task", r#"{"prompt":"p"}"#).unwrap_err().contains("recurrence"));
@@ -231,7 +233,8 @@ fn change_of_a_kind_that_is_an_action_is_refused() {
         ("settings", r#""payload":{"mode":"dangerous_off"},"reason":"r""#),
     ] {
         let arguments = format!(r#"{{"kind":"{kind}",{rest}}}"#);
-        let call = Call { call_id: CallId::new(), tool: "request_capability_change".into(), arguments };
+        let call =
+            Call { call_id: CallId::new(), tool: "request_capability_change".into(), arguments, inputs: Vec::new() };
         assert!(action_of(&call).expect_err(kind).contains("is not a kind of change"), "{kind}");
     }
 }

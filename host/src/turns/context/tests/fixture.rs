@@ -26,6 +26,7 @@ use ironclaw_contract::seam::message::{Author, Kind, Span};
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_contract::seam::socket::{Context, RefusalCode};
 use ironclaw_judge::egress::Loopback;
+use ironclaw_judge::inputs::Inputs;
 use ironclaw_judge::provenance::{Labelled, Labels, Provenance};
 use ironclaw_model::{Cut, Prompt};
 use ironclaw_operator::{ChannelKind, MessageFile};
@@ -199,7 +200,12 @@ impl Fixture<'_, '_> {
     ) -> ItemId {
         let (session, turn, key) = (self.session().id, self.turn().id, self.key());
         let arguments = || self.arguments.clone();
-        let call = |tool: &str| Call { call_id: CallId::new(), tool: tool.to_owned(), arguments: arguments() };
+        let call = |tool: &str| Call {
+            call_id: CallId::new(),
+            tool: tool.to_owned(),
+            arguments: arguments(),
+            inputs: Vec::new(),
+        };
         let asked: Vec<Call> = calls.iter().map(|(tool, _)| call(tool)).collect();
         let left_out = |call: &Call| LeftOut { call_id: call.call_id, arguments: self.left_out.clone() };
         let left_out = asked.iter().filter(|_| !self.left_out.is_empty()).map(left_out).collect();
@@ -213,8 +219,14 @@ impl Fixture<'_, '_> {
             let judgement = Judgement::Permitted { class: Class::Read, runs: Runs::Local };
             let (id, verdict) = (call.call_id, ironclaw_judge::call::Verdict::NeedsPerson(Vec::new()));
             let by_stages = ironclaw_judge::call::Judgement { verdict, class: None, trace: Vec::new() };
-            let judged =
-                Judged { digest: calls::digest(tool, "{}"), arguments: Default::default(), call, judgement, by_stages };
+            let judged = Judged {
+                digest: calls::digest(tool, "{}"),
+                arguments: Default::default(),
+                inputs: Inputs::default(),
+                call,
+                judgement,
+                by_stages,
+            };
             calls::record(self.tx, session, turn, item.tuple.item, position, &judged).expect("recorded");
             if let Some((ok, text)) = result {
                 let target = ResultTarget { session, turn, key: &key, sealer: &self.sealer };

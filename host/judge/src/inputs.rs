@@ -1,0 +1,18 @@
+//! The values of control fields: the handles of typed values, the floors of a tool, and the references of a call to handles.
+//!
+//! Pure. Never takes a value from a model for a floor, and never decides whether a call runs: the stage `inputs` does. See [`bind`].
+
+mod bind;
+pub mod floors;
+pub mod handles;
+mod leaves;
+mod offered;
+
+pub(crate) use bind::can_be_needed;
+pub use bind::{Finding, Input, Inputs, Severity, Tool, bind, write_references};
+pub use floors::Floors;
+pub use handles::{Handle, HandleId, Handles, Message, Task, fits};
+pub use offered::with_references;
+
+#[cfg(test)]
+mod tests;

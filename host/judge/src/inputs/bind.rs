@@ -1,0 +1,441 @@
+//! The binding of a call's values to handles: references resolved, floors checked, and values pinned, in one step.
+//!
+//! The host calls it when it records a call, and again when the call runs. See [`crate::call::stages`] for what a finding means.
+
+use super::floors::is_integrity;
+use super::handles::{Handle, HandleId, Handles, Task, fits};
+use super::leaves::{Content, LINK, Leaf, floored, leaves};
+use crate::manifest::{Manifest, Rule};
+use crate::provenance::typed::is_typed_value;
+use crate::provenance::{Labels, Provenance};
+use ironclaw_contract::seam::seal::Label;
+use ironclaw_operator::{DenialCode, InputType};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// A value of a call that is bound to a handle.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Its place, as a JSON Pointer into the arguments.
+    pub at: String,
+    pub handle: HandleId,
+    /// True if the model wrote the value itself, and the host found that exactly this handle has it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_host: bool,
+}
+
+impl Input {
+    /// Returns the argument that has the value.
+    pub fn argument(&self) -> String {
+        argument(&self.at)
+    }
+}
+
+/// What a finding does to the call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// There is no value that could be sent.
+    Unresolved,
+    /// No person can lift it for this call.
+    Denied,
+    /// A person may permit the call.
+    Asks,
+}
+
+/// A value of a control field that does not meet its floor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    pub severity: Severity,
+    pub code: DenialCode,
+    pub argument: String,
+    /// The reason with the next step, for the model alone: it may quote the model.
+    pub detail: String,
+}
+
+/// The bound values of a call, and what is wrong with them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Inputs {
+    pub values: Vec<Input>,
+    /// In the order of their severity.
+    pub findings: Vec<Finding>,
+    /// True if a control field has a value.
+    pub has_floored: bool,
+}
+
+impl Inputs {
+    /// Returns whether the call has values of control fields, and each meets its floor.
+    pub fn are_met(&self) -> bool {
+        self.has_floored && self.findings.is_empty()
+    }
+
+    /// Returns the first finding of a severity.
+    pub fn first(&self, severity: Severity) -> Option<&Finding> {
+        self.findings.iter().find(|finding| finding.severity == severity)
+    }
+
+    /// Returns the handle of an argument's value, if one handle has it.
+    pub fn handle(&self, argument: &str) -> Option<HandleId> {
+        self.values.iter().find(|input| input.argument() == argument).map(|input| input.handle)
+    }
+}
+
+/// A tool whose call is bound.
+#[derive(Clone, Copy)]
+pub struct Tool<'a> {
+    pub manifest: &'a Manifest,
+    /// The schema of its arguments.
+    pub parameters: &'a Value,
+    /// The names of the tools of its server with hard floors, which its arguments must not name.
+    pub floored: &'a [String],
+}
+
+/// The labels of a floor without any: a person typed the value.
+const TYPED: Labels = Labels::from_provenance(Provenance::Person);
+
+/// Binds the values of a call. `recorded` are the bound values of a recorded call, whose arguments have the values in place of references.
+pub fn bind(
+    arguments: &mut Map<String, Value>,
+    tool: Option<Tool<'_>>,
+    recorded: &[Input],
+    handles: &Handles,
+    is_typed: &dyn Fn(&str) -> bool,
+) -> Inputs {
+    let floors = tool.map_or_else(Floored::default, |tool| Floored::new(tool, arguments));
+    let mut binder = Binder { tool, handles, recorded, is_typed, inputs: Inputs::default(), pins: Vec::new() };
+    for place in &floors.containers {
+        let detail = "its value is an object, and a reference names one value".to_owned();
+        binder.find(Severity::Denied, DenialCode::CallInput, place, detail);
+    }
+    let mut all = Vec::new();
+    for (name, value) in arguments.iter() {
+        leaves(&super::floors::pointer("", name), value, &mut all);
+    }
+    for leaf in &all {
+        binder.leaf(leaf, floors.at.get(&leaf.at));
+    }
+    for leaf in &all {
+        binder.refuse_dispatch(leaf);
+    }
+    for (at, value) in std::mem::take(&mut binder.pins) {
+        if let Some(place) = place_mut(arguments, &at) {
+            *place = value;
+        }
+    }
+    binder.inputs.findings.sort_by_key(|finding| finding.severity);
+    binder.inputs
+}
+
+/// Writes references in place of the values that a model took by reference.
+pub fn write_references(arguments: &mut Map<String, Value>, bound: &[Input]) {
+    for Input { at, handle, .. } in bound.iter().filter(|bound| !bound.by_host) {
+        if let Some(place) = place_mut(arguments, at) {
+            *place = json!({ LINK: handle });
+        }
+    }
+}
+
+/// Returns the value at a place of arguments.
+fn place_mut<'a>(arguments: &'a mut Map<String, Value>, at: &str) -> Option<&'a mut Value> {
+    let name = argument(at);
+    let rest = at.get(1..)?.find('/').map_or("", |end| &at[end + 1..]);
+    arguments.get_mut(&name)?.pointer_mut(rest)
+}
+
+/// Returns the argument of a place.
+fn argument(at: &str) -> String {
+    let name = at.strip_prefix('/').unwrap_or(at);
+    name.split('/').next().unwrap_or_default().replace("~1", "/").replace("~0", "~")
+}
+
+/// Returns whether another value of the same type could be meant. Where no type is named, only values that say whom a call reaches are
+/// mistaken for each other.
+const fn says_who(floor: Floor, kind: InputType) -> bool {
+    match kind {
+        InputType::Email | InputType::Url | InputType::Phone | InputType::Account | InputType::Amount => true,
+        InputType::Any | InputType::Date | InputType::Path | InputType::Number | InputType::Title | InputType::Name => {
+            !matches!(floor.kind, InputType::Any)
+        }
+    }
+}
+
+/// What the value at a place needs.
+#[derive(Clone, Copy)]
+struct Floor {
+    kind: InputType,
+    needs: Labels,
+    is_hard: bool,
+}
+
+/// The places of a call with a floor.
+#[derive(Default)]
+struct Floored {
+    at: BTreeMap<String, Floor>,
+    /// Objects at a place with a hard floor, of which no handle has the whole.
+    containers: Vec<String>,
+}
+
+impl Floored {
+    fn new(tool: Tool<'_>, arguments: &Map<String, Value>) -> Self {
+        let mut floored = Self::default();
+        for (name, value) in arguments {
+            let Some((kind, needs)) = tool.manifest.input(name).zip(tool.manifest.needs(name)) else { continue };
+            let mut all = Vec::new();
+            leaves(&super::floors::pointer("", name), value, &mut all);
+            floored.at.extend(all.into_iter().map(|leaf| (leaf.at, Floor { kind, needs, is_hard: false })));
+        }
+        for hard in tool.manifest.floors.at(arguments) {
+            floored.add_hard(&hard, arguments, tool.manifest);
+        }
+        floored
+    }
+
+    fn add_hard(&mut self, hard: &super::floors::Floor, arguments: &Map<String, Value>, manifest: &Manifest) {
+        let mut copy = arguments.clone();
+        let Some(value) = place_mut(&mut copy, &hard.at) else { return };
+        let mut places = Vec::new();
+        floored(&hard.at, value, &mut places);
+        for at in places {
+            let is_object = place_mut(&mut copy, &at)
+                .is_some_and(|value| value.as_object().is_some_and(|fields| !fields.contains_key(LINK)));
+            if is_object {
+                self.containers.push(at);
+                continue;
+            }
+            let kind = manifest.input(&argument(&at)).unwrap_or(InputType::Any);
+            let known = self.at.get(&at).filter(|known| known.is_hard).map_or(Labels::NONE, |known| known.needs);
+            self.at.insert(at, Floor { kind, needs: hard.needs.join(known), is_hard: true });
+        }
+    }
+}
+
+struct Binder<'a> {
+    tool: Option<Tool<'a>>,
+    handles: &'a Handles,
+    recorded: &'a [Input],
+    is_typed: &'a dyn Fn(&str) -> bool,
+    inputs: Inputs,
+    /// The values to write, by place.
+    pins: Vec<(String, Value)>,
+}
+
+impl Binder<'_> {
+    fn find(&mut self, severity: Severity, code: DenialCode, at: &str, detail: String) {
+        let argument = argument(at);
+        self.inputs.findings.push(Finding { severity, code, detail: format!("{argument}: {detail}"), argument });
+    }
+
+    fn leaf(&mut self, leaf: &Leaf, floor: Option<&Floor>) {
+        let at = leaf.at.as_str();
+        self.inputs.has_floored |= floor.is_some();
+        let recorded = self.recorded.iter().find(|bound| bound.at == at).cloned();
+        match (&leaf.content, floor, recorded) {
+            (Content::Literal(value), Some(floor), Some(bound)) => self.again(value, *floor, &bound),
+            (_, _, Some(_)) => {
+                let detail = "the recorded value is another one".to_owned();
+                self.find(Severity::Denied, DenialCode::CallInput, at, detail);
+            }
+            (Content::Literal(value), Some(floor), None) => self.literal(at, value, *floor),
+            (Content::Literal(_) | Content::Id(_), None, None) => {}
+            (Content::Link(_), None, None) => {
+                let detail = "this field takes no reference; write the value itself".to_owned();
+                self.find(Severity::Unresolved, DenialCode::CallLinkType, at, detail);
+            }
+            // The text of a tool without control fields may well be about references.
+            (Content::Bad(_), None, None) if !self.has_inputs() => {}
+            (Content::Bad(why), _, None) => {
+                let detail = format!("{why}; {}", self.offer());
+                self.find(Severity::Unresolved, DenialCode::CallLinkUnknown, at, detail);
+            }
+            (Content::Id(id) | Content::Link(id), Some(floor), None) => match self.handles.find(*id) {
+                None => {
+                    let detail = format!("{id} is no value of this task; {}", self.offer());
+                    self.find(Severity::Unresolved, DenialCode::CallLinkUnknown, at, detail);
+                }
+                Some(handle) => self.pin(at, handle, *floor, false),
+            },
+        }
+    }
+
+    fn has_inputs(&self) -> bool {
+        self.tool.is_some_and(|tool| tool.manifest.has_inputs())
+    }
+
+    /// Pins the value of a handle.
+    fn pin(&mut self, at: &str, handle: &Handle, floor: Floor, by_host: bool) {
+        let Some(value) = handle.value(self.takes_number(at)) else {
+            let detail = format!("{:?} is no number with one reading; ask the person to write it plainly", handle.text);
+            return self.find(Severity::Unresolved, DenialCode::CallLinkType, at, detail);
+        };
+        self.pins.push((at.to_owned(), value));
+        self.bound(at, handle, floor, by_host);
+    }
+
+    /// Checks a recorded value again.
+    fn again(&mut self, value: &Value, floor: Floor, bound: &Input) {
+        let at = bound.at.as_str();
+        let Some(handle) = self.handles.find(bound.handle) else {
+            let detail = format!("{} is no value of this task any more", bound.handle);
+            return self.find(Severity::Unresolved, DenialCode::CallLinkUnknown, at, detail);
+        };
+        if handle.value(value.is_number()).as_ref() != Some(value) {
+            let detail = format!("the value of {} is another one now", bound.handle);
+            return self.find(Severity::Denied, DenialCode::CallInput, at, detail);
+        }
+        self.bound(at, handle, floor, bound.by_host);
+    }
+
+    /// Checks the handle of a value.
+    fn bound(&mut self, at: &str, handle: &Handle, floor: Floor, by_host: bool) {
+        let id = handle.id;
+        let field = argument(at);
+        let is_elsewhere = self.inputs.values.iter().any(|other| other.handle == id);
+        self.inputs.values.push(Input { at: at.to_owned(), handle: id, by_host });
+        if !fits(floor.kind, id.kind) {
+            let detail = format!("{id} is of type {}, and this field takes {}; {}", id.kind, floor.kind, self.offer());
+            return self.find(Severity::Denied, DenialCode::CallLinkType, at, detail);
+        }
+        if !handle.labels.has_all(floor.needs) {
+            let needed: Vec<&str> = floor.needs.list().into_iter().map(Label::name).collect();
+            let detail = format!("{id} lacks labels that this field needs: {}", needed.join(" "));
+            return self.find(Severity::Denied, DenialCode::CallLinkLabel, at, detail);
+        }
+        if handle.is_used() || is_elsewhere {
+            self.find(Severity::Asks, DenialCode::CallLinkUsed, at, format!("{id} was used already"));
+        }
+        let doubt = match (handle.task, handle.is_mixed) {
+            (Task::Earlier, _) => Some("it is of an earlier message"),
+            (Task::This, true) => Some("its letters are of several scripts and can look alike"),
+            (Task::This, false) if says_who(floor, id.kind) && !self.handles.is_clear(handle, &field) => {
+                Some("the person typed several values of this type")
+            }
+            (Task::This, false) => None,
+        };
+        if let Some(doubt) = doubt {
+            self.find(Severity::Asks, DenialCode::CallInput, at, format!("{id}: {doubt}"));
+        }
+    }
+
+    /// Finds the handle that has a literal. A hard floor takes references alone.
+    fn literal(&mut self, at: &str, value: &Value, floor: Floor) {
+        let equal = self.handles.equal(floor.kind, value);
+        if floor.is_hard {
+            let detail = match equal {
+                Some(handle) => format!("pass {{\"@link\": \"{}\"}} in place of the value", handle.id),
+                None => format!("this field takes only a value that the person typed, by reference; {}", self.offer()),
+            };
+            return self.find(Severity::Denied, DenialCode::CallInput, at, detail);
+        }
+        if matches!(value, Value::Null) || floor.kind == InputType::Any && value.is_boolean() {
+            return;
+        }
+        match equal {
+            Some(handle) => self.pin_equal(at, value, handle, floor),
+            // No type says which value is meant: each one that the person typed as a whole is one of their values.
+            None if floor.kind == InputType::Any && is_typed_value(value, self.is_typed) => {}
+            None => {
+                let detail = "the person typed no such value in this task".to_owned();
+                self.find(Severity::Asks, DenialCode::CallInput, at, detail);
+            }
+        }
+    }
+
+    /// Pins the value of the handle that has a literal, in the form of the literal.
+    fn pin_equal(&mut self, at: &str, literal: &Value, handle: &Handle, floor: Floor) {
+        match handle.value(literal.is_number()) {
+            Some(value) if value.is_string() || *literal == value => {
+                self.pins.push((at.to_owned(), value));
+                self.bound(at, handle, floor, true);
+            }
+            _ => self.bound_as_written(at, handle, floor),
+        }
+    }
+
+    /// Checks the handle of a number that is written otherwise, such as 20.0 for 20: the number is the same.
+    fn bound_as_written(&mut self, at: &str, handle: &Handle, floor: Floor) {
+        if let Some(value) = handle.value(true) {
+            self.pins.push((at.to_owned(), value));
+        }
+        self.bound(at, handle, floor, true);
+    }
+
+    /// Refuses the name of a floored tool of the same server in a call of another one: a dispatcher would pass around its floor.
+    fn refuse_dispatch(&mut self, leaf: &Leaf) {
+        let Some(tool) = self.tool.filter(|tool| !tool.floored.is_empty() && tool.manifest.floors.is_empty()) else {
+            return;
+        };
+        let Content::Literal(Value::String(text)) = &leaf.content else { return };
+        if let Some(name) = tool.floored.iter().find(|name| names_tool(text, name)) {
+            let detail = format!("{name} takes values by reference; call it directly");
+            self.find(Severity::Denied, DenialCode::CallInput, &leaf.at, detail);
+        }
+    }
+
+    /// Returns whether the field at a place takes a number.
+    fn takes_number(&self, at: &str) -> bool {
+        let schema = self.tool.map(|tool| &tool.parameters["properties"][argument(at)]);
+        let is_number = |schema: &Value| matches!(schema["type"].as_str(), Some("number" | "integer"));
+        schema.is_some_and(|schema| is_number(schema) || is_number(&schema["items"]))
+    }
+
+    /// Returns the sentence about the values that can be passed.
+    fn offer(&self) -> String {
+        let ids: Vec<String> = self.handles.iter().take(OFFERED_MAX).map(|handle| handle.id.to_string()).collect();
+        match ids.is_empty() {
+            true => "the person typed no value in this task: ask for it".to_owned(),
+            false => format!("pass {{\"@link\": ID}} with one of {}", ids.join(", ")),
+        }
+    }
+}
+
+/// Ids in one refusal.
+const OFFERED_MAX: usize = 8;
+
+/// Returns whether a text is the name of a tool, alone or in JSON text.
+fn names_tool(text: &str, name: &str) -> bool {
+    let is_name = |text: &str| text.trim().eq_ignore_ascii_case(name);
+    let in_json = |text: &str| {
+        let quoted = Value::String(name.to_owned()).to_string().to_lowercase();
+        text.trim_start().starts_with(['{', '[']) && text.to_lowercase().contains(&quoted)
+    };
+    is_name(text) || in_json(text)
+}
+
+impl Manifest {
+    /// Returns the type of value that an argument takes from a person; `None` for an argument without a floor on its value.
+    pub fn input(&self, argument: &str) -> Option<InputType> {
+        let argument = self.arguments.get(argument)?;
+        argument.kind.filter(|_| argument.rule == Rule::Floor)
+    }
+
+    /// Returns the labels that the value of an argument needs; `None` for an argument without a floor on its value.
+    pub fn needs(&self, argument: &str) -> Option<Labels> {
+        self.input(argument)?;
+        let needs = self.arguments.get(argument)?.needs;
+        Some(if needs.is_empty() { TYPED } else { needs })
+    }
+
+    /// Returns whether a call can have a floor on a value.
+    pub fn has_inputs(&self) -> bool {
+        !self.floors.is_empty() || self.arguments.keys().any(|name| self.input(name).is_some())
+    }
+
+    /// Returns the types of values that a call takes by reference.
+    pub fn referred_types(&self) -> Vec<InputType> {
+        let hard = (!self.floors.is_empty()).then_some(InputType::Any);
+        let of_fields = self.arguments.keys().filter_map(|name| self.input(name));
+        of_fields.filter(|kind| *kind != InputType::Any).chain(hard).collect()
+    }
+
+    /// Returns whether a call takes references: a floor is hard, or names a type.
+    pub fn takes_references(&self) -> bool {
+        let is_typed = |kind: InputType| kind != InputType::Any;
+        !self.floors.is_empty() || self.arguments.keys().filter_map(|name| self.input(name)).any(is_typed)
+    }
+}
+
+/// Returns whether each of these labels can be needed.
+pub(crate) fn can_be_needed(needs: Labels) -> bool {
+    needs.list().into_iter().all(is_integrity)
+}

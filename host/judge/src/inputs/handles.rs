@@ -1,0 +1,228 @@
+//! The handles of the values that a person typed in a task: their ids, values and labels.
+//!
+//! Never has a value of a quoted part, of another person or of another session. See [`crate::provenance::typed::values`].
+
+use crate::egress::Loopback;
+use crate::provenance::spans::TypedSpan;
+use crate::provenance::typed::values::{self, TypedValue};
+use crate::provenance::{Labels, Provenance};
+use ironclaw_contract::ids::ItemId;
+use ironclaw_operator::InputType;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Number, Value};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+/// Values of one message that get handles: a person refers to no more of them, and each has a line in the prompt.
+pub const VALUES_MAX: usize = 64;
+
+/// The letter before the number of a message in an id.
+const OF_MESSAGE: char = 'm';
+
+/// The id of a handle, such as `m12.email.1`: the number of its message in the session, its type, and its number in the message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HandleId {
+    /// The number of the item of its message.
+    pub seq: u64,
+    pub kind: InputType,
+    /// From 1, among the values of its type in the message.
+    pub number: u32,
+}
+
+impl fmt::Display for HandleId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{OF_MESSAGE}{}.{}.{}", self.seq, self.kind, self.number)
+    }
+}
+
+impl FromStr for HandleId {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let read = || {
+            let mut parts = text.strip_prefix(OF_MESSAGE)?.split('.');
+            let (seq, kind, number) = (parts.next()?, parts.next()?, parts.next()?);
+            let id = Self { seq: seq.parse().ok()?, kind: kind.parse().ok()?, number: number.parse().ok()? };
+            // One id has one text: no sign, and no zero in front.
+            (parts.next().is_none() && id.to_string() == text).then_some(id)
+        };
+        read().ok_or_else(|| format!("{text:?} is no id of a value, such as m12.email.1"))
+    }
+}
+
+impl Serialize for HandleId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for HandleId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// The task of a handle, as seen from a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Task {
+    /// The turn's own.
+    This,
+    /// That of the person's message before it. A call that uses such a handle asks.
+    Earlier,
+}
+
+/// A message of the person of a turn.
+pub struct Message<'a> {
+    pub item: ItemId,
+    /// The number of its item.
+    pub seq: u64,
+    pub spans: Vec<TypedSpan<'a>>,
+    pub task: Task,
+}
+
+/// A value that a person typed, with its id.
+#[derive(Debug, Clone)]
+pub struct Handle {
+    pub id: HandleId,
+    /// Its message.
+    pub item: ItemId,
+    pub task: Task,
+    /// The typed bytes; a phone and an account are without their blanks.
+    pub text: String,
+    pub labels: Labels,
+    /// True if an address mixes letters that can look alike.
+    pub is_mixed: bool,
+    /// The text that equal values of its type share.
+    normal: String,
+    number: Option<String>,
+    /// The fields for which the person named it.
+    fields: Vec<String>,
+    is_used: bool,
+}
+
+impl Handle {
+    /// Returns the value for a field: a number, if the field takes one.
+    pub fn value(&self, is_number: bool) -> Option<Value> {
+        match is_number {
+            true => self.number.as_ref().and_then(|number| number.parse::<Number>().ok()).map(Value::Number),
+            false => Some(Value::String(self.text.clone())),
+        }
+    }
+
+    /// Returns whether a call of this session used it already.
+    pub const fn is_used(&self) -> bool {
+        self.is_used
+    }
+
+    /// Returns whether the person named it for a field.
+    pub fn is_named_for(&self, field: &str) -> bool {
+        self.fields.iter().any(|named| named.eq_ignore_ascii_case(field))
+    }
+
+    /// Returns whether a literal has the same value after the normalisation of its type.
+    fn is_equal(&self, literal: &Value, loopback: Loopback) -> bool {
+        match literal {
+            Value::String(text) => {
+                let is_number = self.number.is_some() && self.number.as_deref() == Some(text);
+                is_number || self.text == *text || self.normal == values::normal(self.id.kind, text, loopback)
+            }
+            Value::Number(number) => self.number.as_ref().is_some_and(|own| {
+                let same = |own: &Number| own == number || own.as_f64().is_some() && own.as_f64() == number.as_f64();
+                own.parse::<Number>().is_ok_and(|own| same(&own))
+            }),
+            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => false,
+        }
+    }
+}
+
+/// The handles that a turn can use, in the order of their messages.
+#[derive(Debug, Clone, Default)]
+pub struct Handles {
+    all: Vec<Handle>,
+    loopback: Loopback,
+}
+
+impl Handles {
+    pub fn new(loopback: Loopback) -> Self {
+        Self { all: Vec::new(), loopback }
+    }
+
+    pub const fn loopback(&self) -> Loopback {
+        self.loopback
+    }
+
+    /// Adds the values of a message of the turn's person. `names` are those that the host knows.
+    pub fn add(&mut self, message: &Message<'_>, names: &[String]) {
+        let Message { item, seq, spans, task } = message;
+        let found = spans.iter().flat_map(|span| values::values(span, names, self.loopback));
+        let begin = self.all.len();
+        let mut counts: BTreeMap<InputType, u32> = BTreeMap::new();
+        for TypedValue { kind, text, number, field, is_mixed, .. } in found {
+            let same = self.all[begin..].iter_mut().find(|known| known.id.kind == kind && known.text == text);
+            if let Some(known) = same {
+                known.fields.extend(field);
+                continue;
+            }
+            if self.all.len() - begin >= VALUES_MAX {
+                break;
+            }
+            let count = counts.entry(kind).or_default();
+            *count += 1;
+            let normal = values::normal(kind, &text, self.loopback);
+            self.all.push(Handle {
+                id: HandleId { seq: *seq, kind, number: *count },
+                item: *item,
+                task: *task,
+                text,
+                labels: Labels::from_provenance(Provenance::Slot),
+                is_mixed,
+                normal,
+                number,
+                fields: field.into_iter().collect(),
+                is_used: false,
+            });
+        }
+    }
+
+    /// Marks a handle that a call of the session used.
+    pub fn mark_used(&mut self, id: HandleId) {
+        if let Some(handle) = self.all.iter_mut().find(|handle| handle.id == id) {
+            handle.is_used = true;
+        }
+    }
+
+    pub fn find(&self, id: HandleId) -> Option<&Handle> {
+        self.all.iter().find(|handle| handle.id == id)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Handle> {
+        self.all.iter()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Returns the handle of this task to which alone a literal is equal, among those that fit a type.
+    pub fn equal(&self, kind: InputType, literal: &Value) -> Option<&Handle> {
+        let is_of_task = |handle: &&Handle| handle.task == Task::This && fits(kind, handle.id.kind);
+        let mut found = self.all.iter().filter(is_of_task).filter(|handle| handle.is_equal(literal, self.loopback));
+        let first = found.next()?;
+        // The same value in two messages of a task is one value.
+        found.all(|other| other.id.kind == first.id.kind && other.normal == first.normal).then_some(first)
+    }
+
+    /// Returns whether a task has one value of the type of a handle, or its person named this one alone for a field.
+    pub fn is_clear(&self, handle: &Handle, field: &str) -> bool {
+        let same_type = || self.all.iter().filter(|other| other.task == handle.task && other.id.kind == handle.id.kind);
+        let is_alone = same_type().all(|other| other.normal == handle.normal);
+        let mut named = same_type().filter(|other| other.is_named_for(field));
+        is_alone || handle.is_named_for(field) && named.all(|other| other.normal == handle.normal)
+    }
+}
+
+/// Returns whether a field that takes one type takes a value of another.
+pub fn fits(taken: InputType, kind: InputType) -> bool {
+    taken == InputType::Any || taken == kind
+}

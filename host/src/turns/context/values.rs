@@ -1,0 +1,59 @@
+//! The remark behind a message of a person about its values that tools take by reference.
+//!
+//! The same message always has the same remark, so that a provider finds the beginning of each prompt in its cache. An id of a task that
+//! is over is refused. See [`ironclaw_judge::inputs`].
+
+use crate::registry::tools::catalogue::Catalogue;
+use crate::registry::{Agent, destinations};
+use crate::turns::items::Recorded;
+use ironclaw_contract::ids::PersonId;
+use ironclaw_contract::seam::message::{Author, Span};
+use ironclaw_judge::egress::Loopback;
+use ironclaw_judge::inputs::{Handles, Message, Task, fits};
+use ironclaw_judge::provenance::spans;
+use ironclaw_judge::scope::recorded::Recorded as Scope;
+use ironclaw_operator::InputType;
+use ironclaw_state::ReadTx;
+
+/// The types of values that an agent passes by reference, and the names that the host knows.
+pub(super) struct Values {
+    types: Vec<InputType>,
+    names: Vec<String>,
+    loopback: Loopback,
+}
+
+impl Values {
+    /// Returns what the tools of an agent take by reference; `None` if they take nothing.
+    pub(super) fn for_tools(
+        tx: &ReadTx<'_>,
+        agent: &Agent,
+        catalogue: &Catalogue,
+        loopback: Loopback,
+    ) -> Result<Option<Self>, ironclaw_state::Error> {
+        let types = catalogue.referred_types();
+        if types.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Self { types, names: destinations::known_names(tx, agent)?, loopback }))
+    }
+
+    /// Returns the remark behind a message; `None` if it has no such value of its person.
+    pub(super) fn remark(&self, item: &Recorded, body: &str, authors: &[Span], person: PersonId) -> Option<String> {
+        let scope: Scope = item.tuple.scope.parse().ok()?;
+        let mut from = 0;
+        let span = |span: &Span| {
+            let text = body.get(from..from + span.bytes).unwrap_or_default();
+            from += span.bytes;
+            spans::Span { text, typed: span.author == Author::Person { person } }
+        };
+        let all: Vec<_> = authors.iter().map(span).collect();
+        let mut handles = Handles::new(self.loopback);
+        let spans = spans::typed(&all, scope.telling);
+        let (item, seq) = (item.tuple.item, item.tuple.seq);
+        handles.add(&Message { item, seq, spans, task: Task::This }, &self.names);
+        let taken = handles.iter().filter(|handle| self.types.iter().any(|taken| fits(*taken, handle.id.kind)));
+        let lines: Vec<String> = taken.map(|handle| format!("{} is {}", handle.id, handle.text)).collect();
+        let is_empty = lines.is_empty();
+        (!is_empty).then(|| format!("values in it that tools take as {{\"@link\": \"ID\"}}: {}", lines.join(", ")))
+    }
+}
