@@ -57,6 +57,7 @@ mod e2e {
     pub(crate) mod files;
     pub(crate) mod git_push;
     mod images;
+    mod inputs;
     mod local_network;
     pub(crate) mod mcp;
     mod mcp_demo;

@@ -94,6 +94,9 @@ pub struct Tool<'a> {
 /// The labels of a floor without any: a person typed the value.
 const TYPED: Labels = Labels::from_provenance(Provenance::Person);
 
+/// The reason why no reference meets the floor of an object.
+const CONTAINER: &str = "its value is an object, and a reference names one value";
+
 /// Binds the values of a call. `recorded` are the bound values of a recorded call, whose arguments have the values in place of references.
 pub fn bind(
     arguments: &mut Map<String, Value>,
@@ -103,10 +106,10 @@ pub fn bind(
     is_typed: &dyn Fn(&str) -> bool,
 ) -> Inputs {
     let floors = tool.map_or_else(Floored::default, |tool| Floored::new(tool, arguments));
-    let mut binder = Binder { tool, handles, recorded, is_typed, inputs: Inputs::default(), pins: Vec::new() };
-    for place in &floors.containers {
-        let detail = "its value is an object, and a reference names one value".to_owned();
-        binder.find(Severity::Denied, DenialCode::CallInput, place, detail);
+    let (inputs, pins, containers) = (Inputs::default(), Vec::new(), floors.containers.as_slice());
+    let mut binder = Binder { tool, handles, recorded, is_typed, containers, inputs, pins };
+    for place in containers {
+        binder.find(Severity::Denied, DenialCode::CallInput, place, CONTAINER.to_owned());
     }
     let mut all = Vec::new();
     for (name, value) in arguments.iter() {
@@ -215,6 +218,8 @@ struct Binder<'a> {
     handles: &'a Handles,
     recorded: &'a [Input],
     is_typed: &'a dyn Fn(&str) -> bool,
+    /// The objects at places with a hard floor.
+    containers: &'a [String],
     inputs: Inputs,
     /// The values to write, by place.
     pins: Vec<(String, Value)>,
@@ -238,6 +243,9 @@ impl Binder<'_> {
             }
             (Content::Literal(value), Some(floor), None) => self.literal(at, value, *floor),
             (Content::Literal(_) | Content::Id(_), None, None) => {}
+            (Content::Link(_), None, None) if self.is_in_container(at) => {
+                self.find(Severity::Unresolved, DenialCode::CallInput, at, CONTAINER.to_owned());
+            }
             (Content::Link(_), None, None) => {
                 let detail = "this field takes no reference; write the value itself".to_owned();
                 self.find(Severity::Unresolved, DenialCode::CallLinkType, at, detail);
@@ -256,6 +264,10 @@ impl Binder<'_> {
                 Some(handle) => self.pin(at, handle, *floor, false),
             },
         }
+    }
+
+    fn is_in_container(&self, at: &str) -> bool {
+        self.containers.iter().any(|place| at.strip_prefix(place.as_str()).is_some_and(|rest| rest.starts_with('/')))
     }
 
     fn has_inputs(&self) -> bool {
