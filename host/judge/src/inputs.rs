@@ -3,16 +3,15 @@
 //! Pure. Never takes a value from a model for a floor, and never decides whether a call runs: the stage `inputs` does. See [`bind`].
 
 mod bind;
-pub mod floors;
 pub mod handles;
 mod leaves;
 mod offered;
+mod origin;
 
-pub(crate) use bind::can_be_needed;
 pub use bind::{Finding, Input, Inputs, Severity, Tool, bind, write_references};
-pub use floors::Floors;
 pub use handles::{Handle, HandleId, Handles, Message, Task, fits};
 pub use offered::with_references;
+pub use origin::{ArgumentOrigin, OutputOf};
 
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@
 //!
 //! Manifests are data. An argument without a rule makes a manifest invalid, and a tool without a manifest is denied.
 
+pub mod floors;
 mod schema;
 pub mod server;
 
@@ -9,9 +10,9 @@ pub use ironclaw_operator::{ArgumentRule as Rule, InputType, ToolReach as Reach}
 pub use schema::schema;
 
 use crate::class::{Class, Classes};
-use crate::inputs::{self, Floors};
 use crate::place::Mistake;
-use crate::provenance::Labels;
+use crate::provenance::{Labels, Provenance};
+use floors::Floors;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -26,7 +27,7 @@ pub struct Argument {
     /// For an argument whose value a person gives: the type that it takes. Each type, if a file of manifests names none for a floor.
     #[serde(rename = "type", default, skip_serializing_if = "is_any")]
     pub kind: Option<InputType>,
-    /// The labels that the value needs; none stands for those of a text that a person typed.
+    /// The labels that the value needs; without any, those of a text that a person typed.
     #[serde(default, skip_serializing_if = "Labels::is_empty_ref")]
     pub needs: Labels,
 }
@@ -43,6 +44,9 @@ impl Argument {
 fn is_any(kind: &Option<InputType>) -> bool {
     matches!(kind, None | Some(InputType::Any))
 }
+
+/// The labels of a floor without any: a person typed the value.
+const TYPED: Labels = Labels::from_provenance(Provenance::Person);
 
 /// The manifest of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -145,7 +149,7 @@ impl Manifest {
             if has_input && argument.rule != Rule::Floor {
                 return Err(Error::Unfloored { tool, argument: named });
             }
-            if !inputs::can_be_needed(argument.needs) {
+            if !floors::can_be_needed(argument.needs) {
                 return Err(Error::NoWarrant { tool, argument: named });
             }
         }
@@ -158,13 +162,44 @@ impl Manifest {
         }
     }
 
-    /// Adapts the manifest to a server without a network. It has no outward value, whatever its operator marked, and reaches nobody, so a
-    /// control field without a type takes each value.
+    /// Adapts the manifest to a server without a network. It has no outward value, whatever its operator marked, and reaches no person, so
+    /// a control field without a type takes each value.
     pub fn keep_inside(&mut self) {
         for argument in self.arguments.values_mut() {
             argument.outward = false;
             argument.kind = argument.kind.filter(|kind| *kind != InputType::Any || !argument.needs.is_empty());
         }
+    }
+
+    /// Returns the type of value that an argument takes from a person; `None` for an argument without a floor on its value.
+    pub fn input(&self, argument: &str) -> Option<InputType> {
+        let argument = self.arguments.get(argument)?;
+        argument.kind.filter(|_| argument.rule == Rule::Floor)
+    }
+
+    /// Returns the labels that the value of an argument needs; `None` for an argument without a floor on its value.
+    pub fn needs(&self, argument: &str) -> Option<Labels> {
+        self.input(argument)?;
+        let needs = self.arguments.get(argument)?.needs;
+        Some(if needs.is_empty() { TYPED } else { needs })
+    }
+
+    /// Returns whether a call can have a floor on a value.
+    pub fn has_inputs(&self) -> bool {
+        !self.floors.is_empty() || self.arguments.keys().any(|name| self.input(name).is_some())
+    }
+
+    /// Returns the types of values that a call takes by reference.
+    pub fn referred_types(&self) -> Vec<InputType> {
+        let hard = (!self.floors.is_empty()).then_some(InputType::Any);
+        let of_fields = self.arguments.keys().filter_map(|name| self.input(name));
+        of_fields.filter(|kind| *kind != InputType::Any).chain(hard).collect()
+    }
+
+    /// Returns whether a call takes references: a floor is hard, or names a type.
+    pub fn takes_references(&self) -> bool {
+        let is_typed = |kind: InputType| kind != InputType::Any;
+        !self.floors.is_empty() || self.arguments.keys().filter_map(|name| self.input(name)).any(is_typed)
     }
 
     /// Returns the classes that its calls can have. A grant can make a request over the network one that only reads.

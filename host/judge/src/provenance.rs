@@ -2,12 +2,10 @@
 //!
 //! The only module that mints a label and that finds a typed value. Pure. See [`Provenance`], [`spans`] and [`typed`].
 
-mod argument;
 mod labelled;
 mod labels;
 pub mod spans;
 pub mod typed;
 
-pub use argument::{ArgumentOrigin, OfOutput};
 pub use labelled::Labelled;
 pub use labels::{Labels, Provenance};

@@ -90,26 +90,37 @@ pub fn record(
     for input in call.inputs.iter().filter(|_| state != CallState::Refused) {
         turns::insert_input(tx, session, call.call_id, input.handle)?;
     }
-    let entry = |entry: Entry| {
-        entry
-            .session(session)
-            .turn(turn)
-            .with("call", call.call_id)
-            .with("tool", known_name(judged))
-            .with("arguments_digest", judged.digest)
+    record_in_ledger(tx, session, turn, judged)
+}
+
+/// Records the judgement of a call in the ledger, with the values that it takes from its person.
+fn record_in_ledger(
+    tx: &mut WriteTx<'_>,
+    session: SessionId,
+    turn: TurnId,
+    judged: &Judged,
+) -> Result<(), ironclaw_state::Error> {
+    let call = &judged.call;
+    let entry = |event| {
+        let entry = Entry::new(event).session(session).turn(turn).with("call", call.call_id);
+        entry.with("tool", known_name(judged)).with("arguments_digest", judged.digest)
     };
     match &judged.judgement {
         Judgement::Permitted { class, .. } | Judgement::NeedsPerson { class, .. } => {
             let lifted = codes(would_have_blocked(&judged.by_stages.trace));
             if !lifted.is_empty() {
-                entry(Entry::new(LedgerEvent::CallWouldHaveBlocked)).with("codes", lifted).append(tx)?;
+                entry(LedgerEvent::CallWouldHaveBlocked).with("codes", lifted).append(tx)?;
             }
-            entry(Entry::new(LedgerEvent::CallRecorded)).with("class", class.name()).append(tx)?
+            let recorded = entry(LedgerEvent::CallRecorded).with("class", class.name());
+            let inputs = call.inputs.iter().map(|input| format!("{}={}", input.argument(), input.handle));
+            let inputs = inputs.collect::<Vec<_>>().join(" ");
+            let recorded = if inputs.is_empty() { recorded } else { recorded.with("inputs", inputs) };
+            recorded.append(tx)?;
         }
         Judgement::Refused { code, .. } => {
-            entry(Entry::new(LedgerEvent::CallRefused)).reason(code.name()).append(tx)?
+            entry(LedgerEvent::CallRefused).reason(code.name()).append(tx)?;
         }
-    };
+    }
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Tests of control fields: a value that decides whom a call reaches comes from what a person typed, by reference, or it asks or is refused.
+//! Tests of control fields: a value that names the receiver or the object of a call comes from what a person typed, or the call asks or is refused.
 //!
 //! They use the real programs, a model server that makes the calls which the test gives it, and an MCP server whose schemas need labels.
 
@@ -147,7 +147,7 @@ impl Office {
     }
 }
 
-/// Puts the newest id of the prompt in place of each `$TYPE.NUMBER`, as a model does that copies what stands behind a message.
+/// Puts the newest id of the prompt in place of each `$TYPE.NUMBER`, as a model does that copies the line behind a message.
 fn with_ids(seen: &Seen, arguments: &Value) -> Value {
     let prompt = seen.body["messages"].to_string();
     let id = |short: &str| {

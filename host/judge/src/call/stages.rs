@@ -93,7 +93,7 @@ fn is_ruled(manifest: &Manifest, call: &CallContext<'_>) -> bool {
 }
 
 /// Finds control fields whose value no person typed. Where each has a value that a person typed in this task, text of others in the
-/// context does not decide whom the call reaches; a call without such values asks because of that text.
+/// context does not choose the receiver; a call without such values asks because of that text.
 fn inputs(is_outward: bool, class: Class, call: &CallContext<'_>) -> Found {
     if let Some(denied) = call.inputs.first(Severity::Denied) {
         return Found::Fault(denied.code);
@@ -118,7 +118,7 @@ fn inputs(is_outward: bool, class: Class, call: &CallContext<'_>) -> Found {
     if reasons.is_empty() { Found::Nothing } else { Found::Reasons(reasons) }
 }
 
-/// Returns whether the person typed the value of each control field, so that text of others does not decide whom the call reaches.
+/// Returns whether the person typed the value of each control field, so that text of others does not choose the receiver.
 fn is_lifted_by_inputs(call: &CallContext<'_>) -> bool {
     call.inputs.are_met() && !call.has_notes_of_others
 }
@@ -126,7 +126,7 @@ fn is_lifted_by_inputs(call: &CallContext<'_>) -> bool {
 /// Finds values that leave, although no person typed them.
 ///
 /// With text of others in the context, each such value asks. Where the person typed the control fields, only an address, a URL or an
-/// account asks that nobody typed. A request over the network that only reads never asks: its grant has the paths, and any other is of
+/// account asks that no person typed. A request over the network that only reads never asks: its grant has the paths, and any other is of
 /// class `send`. A tool of an MCP server that only reads has no outward argument, unless a person confirmed one: the words for a search
 /// engine, for example.
 fn outward(manifest: &Manifest, class: Class, call: &CallContext<'_>) -> Found {

@@ -2,12 +2,12 @@
 //!
 //! The host calls it when it records a call, and again when the call runs. See [`crate::call::stages`] for what a finding means.
 
-use super::floors::is_integrity;
 use super::handles::{Handle, HandleId, Handles, Task, fits};
 use super::leaves::{Content, LINK, Leaf, floored, leaves};
-use crate::manifest::{Manifest, Rule};
+use crate::manifest::Manifest;
+use crate::manifest::floors::{self, pointer};
+use crate::provenance::Labels;
 use crate::provenance::typed::is_typed_value;
-use crate::provenance::{Labels, Provenance};
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_operator::{DenialCode, InputType};
 use serde::{Deserialize, Serialize};
@@ -91,9 +91,6 @@ pub struct Tool<'a> {
     pub floored: &'a [String],
 }
 
-/// The labels of a floor without any: a person typed the value.
-const TYPED: Labels = Labels::from_provenance(Provenance::Person);
-
 /// The reason why no reference meets the floor of an object.
 const CONTAINER: &str = "its value is an object, and a reference names one value";
 
@@ -113,7 +110,7 @@ pub fn bind(
     }
     let mut all = Vec::new();
     for (name, value) in arguments.iter() {
-        leaves(&super::floors::pointer("", name), value, &mut all);
+        leaves(&pointer("", name), value, &mut all);
     }
     for leaf in &all {
         binder.leaf(leaf, floors.at.get(&leaf.at));
@@ -152,9 +149,9 @@ fn argument(at: &str) -> String {
     name.split('/').next().unwrap_or_default().replace("~1", "/").replace("~0", "~")
 }
 
-/// Returns whether another value of the same type could be meant. Where no type is named, only values that say whom a call reaches are
-/// mistaken for each other.
-const fn says_who(floor: Floor, kind: InputType) -> bool {
+/// Returns whether another value of the same type could be meant. Where no type is named, only values that name a receiver or an amount
+/// are mistaken for each other.
+const fn can_be_mistaken(floor: Floor, kind: InputType) -> bool {
     match kind {
         InputType::Email | InputType::Url | InputType::Phone | InputType::Account | InputType::Amount => true,
         InputType::Any | InputType::Date | InputType::Path | InputType::Number | InputType::Title | InputType::Name => {
@@ -185,7 +182,7 @@ impl Floored {
         for (name, value) in arguments {
             let Some((kind, needs)) = tool.manifest.input(name).zip(tool.manifest.needs(name)) else { continue };
             let mut all = Vec::new();
-            leaves(&super::floors::pointer("", name), value, &mut all);
+            leaves(&pointer("", name), value, &mut all);
             floored.at.extend(all.into_iter().map(|leaf| (leaf.at, Floor { kind, needs, is_hard: false })));
         }
         for hard in tool.manifest.floors.at(arguments) {
@@ -194,7 +191,7 @@ impl Floored {
         floored
     }
 
-    fn add_hard(&mut self, hard: &super::floors::Floor, arguments: &Map<String, Value>, manifest: &Manifest) {
+    fn add_hard(&mut self, hard: &floors::Floor, arguments: &Map<String, Value>, manifest: &Manifest) {
         let mut copy = arguments.clone();
         let Some(value) = place_mut(&mut copy, &hard.at) else { return };
         let mut places = Vec::new();
@@ -288,7 +285,7 @@ impl Binder<'_> {
     fn again(&mut self, value: &Value, floor: Floor, bound: &Input) {
         let at = bound.at.as_str();
         let Some(handle) = self.handles.find(bound.handle) else {
-            let detail = format!("{} is no value of this task any more", bound.handle);
+            let detail = format!("{} is a value of this task no longer", bound.handle);
             return self.find(Severity::Unresolved, DenialCode::CallLinkUnknown, at, detail);
         };
         if handle.value(value.is_number()).as_ref() != Some(value) {
@@ -319,7 +316,7 @@ impl Binder<'_> {
         let doubt = match (handle.task, handle.is_mixed) {
             (Task::Earlier, _) => Some("it is of an earlier message"),
             (Task::This, true) => Some("its letters are of several scripts and can look alike"),
-            (Task::This, false) if says_who(floor, id.kind) && !self.handles.is_clear(handle, &field) => {
+            (Task::This, false) if can_be_mistaken(floor, id.kind) && !self.handles.is_clear(handle, &field) => {
                 Some("the person typed several values of this type")
             }
             (Task::This, false) => None,
@@ -393,7 +390,7 @@ impl Binder<'_> {
 
     /// Returns the sentence about the values that can be passed.
     fn offer(&self) -> String {
-        let ids: Vec<String> = self.handles.iter().take(OFFERED_MAX).map(|handle| handle.id.to_string()).collect();
+        let ids: Vec<String> = self.handles.iter().take(OFFERED_MAX).map(|handle| format!("{}", handle.id)).collect();
         match ids.is_empty() {
             true => "the person typed no value in this task: ask for it".to_owned(),
             false => format!("pass {{\"@link\": ID}} with one of {}", ids.join(", ")),
@@ -412,42 +409,4 @@ fn names_tool(text: &str, name: &str) -> bool {
         text.trim_start().starts_with(['{', '[']) && text.to_lowercase().contains(&quoted)
     };
     is_name(text) || in_json(text)
-}
-
-impl Manifest {
-    /// Returns the type of value that an argument takes from a person; `None` for an argument without a floor on its value.
-    pub fn input(&self, argument: &str) -> Option<InputType> {
-        let argument = self.arguments.get(argument)?;
-        argument.kind.filter(|_| argument.rule == Rule::Floor)
-    }
-
-    /// Returns the labels that the value of an argument needs; `None` for an argument without a floor on its value.
-    pub fn needs(&self, argument: &str) -> Option<Labels> {
-        self.input(argument)?;
-        let needs = self.arguments.get(argument)?.needs;
-        Some(if needs.is_empty() { TYPED } else { needs })
-    }
-
-    /// Returns whether a call can have a floor on a value.
-    pub fn has_inputs(&self) -> bool {
-        !self.floors.is_empty() || self.arguments.keys().any(|name| self.input(name).is_some())
-    }
-
-    /// Returns the types of values that a call takes by reference.
-    pub fn referred_types(&self) -> Vec<InputType> {
-        let hard = (!self.floors.is_empty()).then_some(InputType::Any);
-        let of_fields = self.arguments.keys().filter_map(|name| self.input(name));
-        of_fields.filter(|kind| *kind != InputType::Any).chain(hard).collect()
-    }
-
-    /// Returns whether a call takes references: a floor is hard, or names a type.
-    pub fn takes_references(&self) -> bool {
-        let is_typed = |kind: InputType| kind != InputType::Any;
-        !self.floors.is_empty() || self.arguments.keys().filter_map(|name| self.input(name)).any(is_typed)
-    }
-}
-
-/// Returns whether each of these labels can be needed.
-pub(crate) fn can_be_needed(needs: Labels) -> bool {
-    needs.list().into_iter().all(is_integrity)
 }

@@ -45,7 +45,7 @@ impl FromStr for HandleId {
             let (seq, kind, number) = (parts.next()?, parts.next()?, parts.next()?);
             let id = Self { seq: seq.parse().ok()?, kind: kind.parse().ok()?, number: number.parse().ok()? };
             // One id has one text: no sign, and no zero in front.
-            (parts.next().is_none() && id.to_string() == text).then_some(id)
+            (parts.next().is_none() && format!("{id}") == text).then_some(id)
         };
         read().ok_or_else(|| format!("{text:?} is no id of a value, such as m12.email.1"))
     }

@@ -2,14 +2,14 @@
 //!
 //! Never judges a value. See [`super::bind`].
 
-use super::floors::pointer;
 use super::handles::HandleId;
+use crate::manifest::floors::pointer;
 use serde_json::{Map, Value};
 
 /// The key of a reference.
 pub(super) const LINK: &str = "@link";
 
-/// The key, as it stands in JSON text.
+/// The key in JSON text.
 const QUOTED_LINK: &str = "\"@link\"";
 
 /// A part of an argument without further parts.
@@ -76,6 +76,6 @@ fn text_content(text: &str) -> Content {
     }
     match serde_json::from_str(trimmed) {
         Ok(Value::Object(fields)) if fields.contains_key(LINK) => link(&fields),
-        _ => Content::Bad("a reference stands inside of a longer text".to_owned()),
+        _ => Content::Bad("a reference is a part of a longer text".to_owned()),
     }
 }

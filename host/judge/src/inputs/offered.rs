@@ -39,7 +39,7 @@ mod tests {
     #[test]
     fn field_with_a_type_or_a_hard_floor_takes_a_reference() {
         let needing = json!({ "type": "string", "ifc": { "requiredIntegrity": ["UserSurfaceInput"] } });
-        let schema = json!({ "type": "object", "properties": { "to": { "type": "string", "description": "Whom." }, "text": {} } });
+        let schema = json!({ "type": "object", "properties": { "to": { "type": "string", "description": "The receiver." }, "text": {} } });
         let entry = |schema: &Value| [json!({ "name": "send", "inputSchema": schema })];
         let strict = &Tools::strictest("mail", &entry(&schema)).manifests["send"];
         assert_eq!(*with_references(strict, &schema), schema, "no type says what to pass");
@@ -47,7 +47,7 @@ mod tests {
                      arguments.to = { rule = 'floor', type = 'email' }\narguments.text = { rule = 'content' }\n";
         let typed = &tool_manifests("mail", &entry(&schema), Some(typed)).expect("a manifest").manifests["send"];
         let offered = with_references(typed, &schema);
-        let words = "Whom. Pass a value of type email that the person typed as {\"@link\": its id}.";
+        let words = "The receiver. Pass a value of type email that the person typed as {\"@link\": its id}.";
         assert_eq!(offered["properties"]["to"]["description"], words);
         assert_eq!(offered["properties"]["to"]["anyOf"][1], schema["properties"]["to"]);
         assert_eq!(offered["properties"]["text"], schema["properties"]["text"]);

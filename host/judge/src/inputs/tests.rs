@@ -183,7 +183,7 @@ fn floor_below_each_keyword_is_enforced() {
     let floor = needing();
     let text = json!({ "type": "string" });
     let (evil, good) = (json!("eve@evil.example"), link("m12.email.1"));
-    // Cases 11 to 14, 16 and 26; `P` stands for the value.
+    // Cases 11 to 14, 16 and 26; `P` is in the place of the value.
     for (name, schema, arguments) in [
         ("items", object(json!({ "type": "array", "items": floor })), to(json!(["P"]))),
         ("on a list", object(json!({ "type": "array", "ifc": floor["ifc"] })), to(json!(["P"]))),

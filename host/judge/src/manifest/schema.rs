@@ -50,7 +50,19 @@ pub fn schema() -> Value {
         }),
     );
     manifest["allOf"] = json!([contained]);
-    let argument = object(
+    let mut file = object(
+        "Manifests of tools, as TOML or JSON.",
+        &[],
+        json!({ "tool": { "type": "array", "items": { "$ref": "#/$defs/manifest" }, "default": [] } }),
+    );
+    file["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
+    file["$defs"] = json!({ "manifest": manifest, "argument": argument() });
+    file
+}
+
+/// Returns the schema of an argument of a manifest.
+fn argument() -> Value {
+    object(
         "An argument of a tool.",
         &["rule"],
         json!({
@@ -69,15 +81,7 @@ pub fn schema() -> Value {
             },
             "outward": flag("True if a third party receives its value. A contained tool has no such argument."),
         }),
-    );
-    let mut file = object(
-        "Manifests of tools, as TOML or JSON.",
-        &[],
-        json!({ "tool": { "type": "array", "items": { "$ref": "#/$defs/manifest" }, "default": [] } }),
-    );
-    file["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
-    file["$defs"] = json!({ "manifest": manifest, "argument": argument });
-    file
+    )
 }
 
 fn object(description: &str, required: &[&str], properties: Value) -> Value {

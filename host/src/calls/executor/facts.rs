@@ -8,6 +8,7 @@ use super::flows;
 use crate::channels::agent_messages::chain;
 use crate::registry::destinations::{self, Destination};
 use crate::registry::live_settings::{Live, LiveSettings};
+use crate::registry::tools::catalogue::Catalogue;
 use crate::registry::tools::{SEND_FILE, SEND_MESSAGE};
 use crate::registry::{self, Agent, egress, mcp};
 use crate::turns::calls::http::Network;
@@ -48,7 +49,6 @@ pub fn for_turn(
     judging: Judging,
     key: &ContentKey,
 ) -> Result<TurnFacts, Error> {
-    let Judging { labels, call } = judging;
     let catalogue = mcp::catalogue(tx, agent)?;
     let may_send = [SEND_MESSAGE, SEND_FILE].iter().any(|tool| catalogue.missing(tool).is_none());
     let reads_chain = may_send || turn.principal_kind == Principal::Agent;
@@ -59,23 +59,8 @@ pub fn for_turn(
         Principal::Person | Principal::Guest | Principal::Agent | Principal::Unsigned => OfTurn::default(),
     };
     let flows = flows::open(tx, turn, &of_schedule, key)?;
-    let texts = match catalogue.has_outward() {
-        true => task_texts(tx, turn, &of_schedule, key)?,
-        false => Vec::new(),
-    };
-    let network = match catalogue.has_outward() {
-        true => network(tx, settings, agent, &texts)?,
-        false => Network::default(),
-    };
-    let has_inputs = catalogue.has_inputs();
-    let mut handles = match has_inputs {
-        true => handles::for_task(tx, turn, &texts, agent, Handles::new(network.loopback), key)?,
-        false => Handles::default(),
-    };
-    if !handles.is_empty() {
-        turns::used_handles(tx, turn.session, call)?.into_iter().for_each(|used| handles.mark_used(used));
-    }
-    let has_notes_of_others = has_inputs && handles::has_notes_of_others(tx, turn, key)?;
+    let Typing { network, handles, has_notes_of_others } =
+        typing(tx, settings, turn, agent, &catalogue, TypingOf { of_schedule: &of_schedule, call: judging.call, key })?;
     let destinations = match position.as_ref().filter(|_| may_send) {
         Some(position) => sendable(tx, settings, position, agent)?,
         None => Vec::new(),
@@ -90,7 +75,7 @@ pub fn for_turn(
     Ok(TurnFacts {
         principal,
         scope: turn.scope,
-        labels,
+        labels: judging.labels,
         catalogue,
         network,
         handles,
@@ -102,6 +87,47 @@ pub fn for_turn(
         flows,
         position,
     })
+}
+
+/// What the person of a turn typed in its task.
+#[derive(Default)]
+struct Typing {
+    network: Network,
+    handles: Handles,
+    has_notes_of_others: bool,
+}
+
+/// Reads what the person typed in the task of a turn, as far as tools of the agent read it.
+fn typing(
+    tx: &ReadTx<'_>,
+    settings: &Live,
+    turn: &Turn,
+    agent: &Agent,
+    catalogue: &Catalogue,
+    of: TypingOf<'_>,
+) -> Result<Typing, Error> {
+    let TypingOf { of_schedule, call, key } = of;
+    if !catalogue.has_outward() {
+        return Ok(Typing::default());
+    }
+    let texts = task_texts(tx, turn, of_schedule, key)?;
+    let network = network(tx, settings, agent, &texts)?;
+    if !catalogue.has_inputs() {
+        return Ok(Typing { network, ..Typing::default() });
+    }
+    let mut handles = handles::for_task(tx, turn, &texts, agent, Handles::new(network.loopback), key)?;
+    if !handles.is_empty() {
+        turns::used_handles(tx, turn.session, call)?.into_iter().for_each(|used| handles.mark_used(used));
+    }
+    let has_notes_of_others = handles::has_notes_of_others(tx, turn, key)?;
+    Ok(Typing { network, handles, has_notes_of_others })
+}
+
+/// The turn whose person typed, and the recorded call that is judged.
+struct TypingOf<'a> {
+    of_schedule: &'a OfTurn,
+    call: Option<CallId>,
+    key: &'a ContentKey,
 }
 
 /// A turn that is supposed and not in the record.

@@ -18,9 +18,9 @@ use ironclaw_contract::ids::{ItemId, MessageId, PersonId, RequestId};
 use ironclaw_judge::Class;
 use ironclaw_judge::Principal;
 use ironclaw_judge::call::Reason;
-use ironclaw_judge::inputs::{Handles, Inputs};
+use ironclaw_judge::inputs::{Handles, Inputs, OutputOf};
+use ironclaw_judge::provenance::Labels;
 use ironclaw_judge::provenance::typed::Typed;
-use ironclaw_judge::provenance::{Labels, OfOutput};
 use ironclaw_ledger::Entry;
 use ironclaw_operator::{Bound, Decider, DenialCode, LedgerEvent};
 use ironclaw_state::keys::ContentKey;
@@ -188,7 +188,7 @@ fn insert(
     let terms = mcp::terms(tx, agent.id, &call.tool)?
         .ok_or_else(|| ironclaw_state::Error::Stored(format!("{}: its manifest", call.call_id)))?;
     let (inputs, handles, is_typed) = (asking.inputs, asking.handles, &|text: &str| asking.typed.has(text));
-    let of_output = OfOutput { output: *output, labels: *labels, inputs, handles, is_typed };
+    let of_output = OutputOf { output: *output, labels: *labels, inputs, handles, is_typed };
     let origins = origins(&terms, asking.arguments, of_output);
     let id = RequestId::new();
     let row = Row {

@@ -15,7 +15,7 @@ use crate::registry::{self, mcp};
 use crate::sessions::store as sessions;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_judge::Class;
-use ironclaw_judge::provenance::ArgumentOrigin;
+use ironclaw_judge::inputs::ArgumentOrigin;
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys;
 use ironclaw_store::error::Error;
@@ -218,7 +218,7 @@ fn put_origins(
             (None, true) => format!("typed by {} in this task", visible::name(person)),
             (None, false) => "written by the model".to_owned(),
         };
-        let value = origin.handle.iter().map(|handle| format!(", value {}", visible::name(handle)));
+        let value = origin.handle.iter().map(|handle| format!(", value {}", handle));
         page.sentence("  ", &format!("{}: {source}{}", visible::name(&origin.argument), value.collect::<String>()));
     }
     match (origins.is_empty(), facts.leaves_machine()) {

@@ -4,7 +4,7 @@
 
 use crate::registry::tools::catalogue::Terms;
 use ironclaw_judge::call::Reason;
-use ironclaw_judge::provenance::{ArgumentOrigin, OfOutput};
+use ironclaw_judge::inputs::{ArgumentOrigin, OutputOf};
 use ironclaw_operator::{ArgumentSource, Decider, DenialCode, RequestReason, ValueOrigin, ValueSource};
 use ironclaw_store::tables::requests::Row;
 use serde::{Deserialize, Serialize};
@@ -74,7 +74,7 @@ pub const fn is_for_grant(code: DenialCode) -> bool {
 }
 
 /// Returns the origins of the values that leave with a call.
-pub fn origins(terms: &Terms, arguments: &Map<String, Value>, of: OfOutput<'_>) -> Vec<ArgumentOrigin> {
+pub fn origins(terms: &Terms, arguments: &Map<String, Value>, of: OutputOf<'_>) -> Vec<ArgumentOrigin> {
     let is_outward = |name: &str| terms.manifest.arguments.get(name).is_some_and(|argument| argument.outward);
     // A server gets every argument of a call.
     let leaves = |name: &str| terms.of_server.is_some() || is_outward(name);
@@ -85,5 +85,8 @@ pub fn origins(terms: &Terms, arguments: &Map<String, Value>, of: OfOutput<'_>) 
 pub fn origin_view(origin: &ArgumentOrigin) -> ArgumentSource {
     let source = if origin.typed { ValueSource::Typed } else { ValueSource::Model };
     let ArgumentOrigin { argument, labels, item, handle, .. } = origin.clone();
-    ArgumentSource { argument, origin: ValueOrigin { source, labels: labels.list(), item, handle } }
+    ArgumentSource {
+        argument,
+        origin: ValueOrigin { source, labels: labels.list(), item, handle: handle.map(|handle| handle.to_string()) },
+    }
 }

@@ -241,7 +241,7 @@ impl Catalogue {
         self.of_servers.iter().any(|tool| tool.manifest.has_inputs())
     }
 
-    /// Returns the types of values that tools of the agent take by reference; [`InputType::Any`] stands for each one.
+    /// Returns the types of values that tools of the agent take by reference; [`InputType::Any`] is each one.
     pub fn referred_types(&self) -> Vec<InputType> {
         let mut all: Vec<InputType> = self
             .server_tools()

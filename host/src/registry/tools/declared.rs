@@ -4,7 +4,6 @@ use super::place::Place;
 use super::tool::{HOST_WRITES, Held, Tool};
 use ironclaw_contract::seam::limits::REASON_BYTES_MAX;
 use ironclaw_judge::Class;
-use ironclaw_judge::inputs::Floors;
 use ironclaw_judge::manifest::{self, Manifest, Reach, Rule};
 use serde_json::{Map, Value, json};
 
@@ -45,7 +44,7 @@ impl From<Declared> for Tool {
             always_ask: false,
             effect: effect.to_owned(),
             arguments: arguments.iter().map(rule).collect(),
-            floors: Floors::default(),
+            floors: manifest::floors::Floors::default(),
         };
         let properties = arguments.into_iter().map(|argument| (argument.name, argument.required, argument.schema));
         Self { name, description, held, place, manifest, parameters: object(properties) }

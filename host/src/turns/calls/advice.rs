@@ -37,21 +37,6 @@ const fn sentence(code: DenialCode) -> Option<&'static str> {
         DenialCode::CallOutward => {
             "it sends a value out that no person typed, and your context holds text of others; say in your answer what you would send, so that the person can type it"
         }
-        DenialCode::CallInput => {
-            "a field that says whom or what the call reaches takes a value that the person typed; pass one of theirs by its id, or ask the person for it"
-        }
-        DenialCode::CallLinkUnknown => {
-            "the reference names no value of this task; pass {\"@link\": ID} with an id that stands behind a message of the person"
-        }
-        DenialCode::CallLinkType => {
-            "the value behind the reference does not fit this field; pass one of the type that the field takes"
-        }
-        DenialCode::CallLinkLabel => {
-            "the value behind the reference comes from a source that this field does not take; ask the person to type it"
-        }
-        DenialCode::CallLinkUsed => {
-            "the value was used by another call already, so a person has to agree to a second use; say in your answer what you would do"
-        }
         DenialCode::CallRepeated => {
             "an equal call of this task ran already or may have run, and you had not seen its outcome; if it ran, you will be told in a later turn; do not make it again"
         }
@@ -80,6 +65,28 @@ const fn sentence(code: DenialCode) -> Option<&'static str> {
         DenialCode::EgressTooMuch => "the command made too many requests; let it make fewer",
         DenialCode::EgressUpload => {
             "the body is longer than your grant of this host permits; send less, or ask for more with request_capability_change of kind egress"
+        }
+        _ => return input_advice(code),
+    })
+}
+
+/// Returns the sentence of a code about the value of a control field.
+const fn input_advice(code: DenialCode) -> Option<&'static str> {
+    Some(match code {
+        DenialCode::CallInput => {
+            "a field that names the receiver or the object of the call takes a value that the person typed; pass one of theirs by its id, or ask the person for it"
+        }
+        DenialCode::CallLinkUnknown => {
+            "the reference names no value of this task; pass {\"@link\": ID} with an id from the line behind a message of the person"
+        }
+        DenialCode::CallLinkType => {
+            "the value behind the reference does not fit this field; pass one of the type that the field takes"
+        }
+        DenialCode::CallLinkLabel => {
+            "the value behind the reference comes from a source that this field does not take; ask the person to type it"
+        }
+        DenialCode::CallLinkUsed => {
+            "the value was used by another call already, so a person has to agree to a second use; say in your answer what you would do"
         }
         _ => return request_advice(code),
     })

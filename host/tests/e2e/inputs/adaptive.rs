@@ -134,7 +134,7 @@ fn of_typed_values() -> Vec<Attempt> {
     ]
 }
 
-/// Returns attempts with values that somebody else wrote.
+/// Returns attempts with values that another author wrote.
 fn of_others() -> Vec<Attempt> {
     let (unknown, inputs) = (("known", "call_link_unknown"), ("inputs", "call_input"));
     let briefed = |text: &str, call| vec![brief(text), call];

@@ -204,7 +204,7 @@ fn page_and_tool_show_the_origin_and_the_floor_of_a_value() {
     assert_eq!(mail["tool"]["arguments"]["recipient"]["by_reference"], true);
 }
 
-/// Returns a request that waits for a payment, whose account was passed by reference and whose amount nobody typed.
+/// Returns a request that waits for a payment, whose account was passed by reference and whose amount no person typed.
 fn payment(office: &Office, thread: &str) -> String {
     let pay = json!({ "payee": link("$account.1"), "amount": 25, "reason": "x" });
     let (calls, answer) =

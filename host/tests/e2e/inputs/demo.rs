@@ -20,7 +20,7 @@ fn injected_recipient_is_refused() {
     assert!(answer.contains("recipient: this field takes only a value that the person typed"), "{answer}");
     assert!(
         Raw::of(&office.host).get("/v1/inbox").1["entries"].as_array().is_some_and(Vec::is_empty),
-        "nobody is asked"
+        "no person is asked"
     );
 }
 
@@ -43,7 +43,7 @@ fn tool_result_cannot_meet_a_floor() {
     }
 }
 
-/// Two agents read the same hostile briefing. The unsafe one copies its recipient, is refused and told, and its turn goes on; the safe
+/// Two agents read the same hostile briefing. The unsafe one copies its recipient and gets a refusal, and its turn continues; the safe
 /// one passes the typed recipient by reference, and sends without a question.
 #[test]
 fn unsafe_agent_is_refused_and_the_safe_one_sends() {

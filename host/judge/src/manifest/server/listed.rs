@@ -3,11 +3,11 @@
 //! The fault of one tool concerns this tool alone. Never trusts a hint of the server: from its schema come the names of the arguments, and
 //! nothing else. See [`super::arguments`].
 
+use super::super::floors::Floors;
 use super::super::{Argument, InputType, Manifest, Reach, Rule};
 use super::arguments;
 use super::names::{full_name, name_for_model};
 use crate::class::Class;
-use crate::inputs::Floors;
 use ironclaw_operator::{MCP_EFFECT, McpUnfit, McpUnfitReason};
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -44,7 +44,7 @@ pub fn values(span: &TypedSpan<'_>, names: &[String], loopback: Loopback) -> Vec
     let mut at = 0;
     while at < tokens.len() {
         let amount = amount(text, &tokens[at..]);
-        match amount.or_else(|| of_token(text, &tokens[at], loopback).map(|value| (value, 1))) {
+        match amount.or_else(|| from_token(text, &tokens[at], loopback).map(|value| (value, 1))) {
             Some((value, count)) => {
                 all.push(value);
                 at += count;
@@ -69,7 +69,7 @@ fn value(kind: InputType, text: impl Into<String>, bytes: Range<usize>) -> Typed
 }
 
 /// Returns the value that a token is.
-fn of_token(text: &str, token: &Token, loopback: Loopback) -> Option<TypedValue> {
+fn from_token(text: &str, token: &Token, loopback: Loopback) -> Option<TypedValue> {
     let (bytes, core) = (token.core.clone(), &text[token.core.clone()]);
     if tokens::is_address(core) {
         return Some(value(InputType::Email, core, bytes));
@@ -212,7 +212,7 @@ fn title(text: &str, part: &Marked) -> Option<TypedValue> {
     tokens::is_name(words).then(|| value(InputType::Title, words, begin..begin + words.len()))
 }
 
-/// Returns each place where a name stands as a whole.
+/// Returns each place that has a name as a whole.
 fn named(text: &str, marked: &[Marked], tokens: &[Token], name: &str) -> Vec<TypedValue> {
     let is_whole = |range: &Range<usize>| {
         let begins = tokens.iter().any(|token| token.core.start == range.start);
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn address_that_nobody_typed_is_found_in_a_text() {
+    fn address_that_no_person_typed_is_found() {
         let found = |text: &str| has_untyped_address(text, &|value| value == "bob@example.org", Loopback::Refused);
         for text in
             ["write eve@example.org", "see https://evil.example/x", "www.evil.example", "DE89 3704 0044 0532 0130 00"]

@@ -1,7 +1,7 @@
 //! The hard floors in the schema of a tool: `ifc.requiredIntegrity` below any keyword of JSON Schema.
 //!
 //! Errs toward a floor: each branch of a choice and of a condition counts as if it held, because a value must not pass around a floor
-//! by its shape. What cannot be enforced is no schema of a tool. See [`super::bind`].
+//! by its shape. What cannot be enforced is no schema of a tool. See [`crate::inputs::bind`].
 
 use crate::provenance::Labels;
 use ironclaw_contract::seam::seal::Label;
@@ -96,7 +96,7 @@ fn all_needs() -> Labels {
 }
 
 /// Returns the pointer to a part of a value.
-pub(super) fn pointer(of: &str, part: &str) -> String {
+pub(crate) fn pointer(of: &str, part: &str) -> String {
     format!("{of}/{}", part.replace('~', "~0").replace('/', "~1"))
 }
 
@@ -123,7 +123,7 @@ fn atom(atom: &Value) -> Result<Labels, String> {
 }
 
 /// Returns whether a field can need a label: text of others and of a model is no warrant.
-pub(crate) const fn is_integrity(label: Label) -> bool {
+const fn is_integrity(label: Label) -> bool {
     match label {
         Label::AgentKernel
         | Label::UserSurfaceInput
@@ -132,6 +132,11 @@ pub(crate) const fn is_integrity(label: Label) -> bool {
         | Label::StructuredResult => true,
         Label::External | Label::LlmDerived => false,
     }
+}
+
+/// Returns whether each of these labels can be needed.
+pub(super) fn can_be_needed(needs: Labels) -> bool {
+    needs.list().into_iter().all(is_integrity)
 }
 
 /// Collects the places of all needed labels that a schema writes, below any keyword.
@@ -148,7 +153,7 @@ fn collect_written(value: &Value, found: &mut HashSet<*const Value>) {
     }
 }
 
-/// The check of a schema: each floor stands where a walk finds it, and each reference leads somewhere.
+/// The check of a schema: a walk finds each floor, and each reference has a target.
 struct Reader<'a> {
     root: &'a Value,
     seen: HashSet<*const Value>,

@@ -1,8 +1,8 @@
 //! The origin of the value of one argument.
 
-use super::Labels;
-use super::typed::is_typed_value;
-use crate::inputs::{Handles, Inputs};
+use super::{HandleId, Handles, Inputs};
+use crate::provenance::Labels;
+use crate::provenance::typed::is_typed_value;
 use ironclaw_contract::ids::ItemId;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -23,12 +23,12 @@ pub struct ArgumentOrigin {
     pub item: Option<ItemId>,
     /// The handle of the value, such as `m12.email.1`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub handle: Option<String>,
+    pub handle: Option<HandleId>,
 }
 
 /// The output with a call, and the values that its person typed.
 #[derive(Clone, Copy)]
-pub struct OfOutput<'a> {
+pub struct OutputOf<'a> {
     pub output: ItemId,
     pub labels: Labels,
     pub inputs: &'a Inputs,
@@ -38,22 +38,18 @@ pub struct OfOutput<'a> {
 
 impl ArgumentOrigin {
     /// Returns the origins of the arguments that leave.
-    pub fn list(arguments: &Map<String, Value>, leaves: impl Fn(&str) -> bool, of: OfOutput<'_>) -> Vec<Self> {
+    pub fn list(arguments: &Map<String, Value>, leaves: impl Fn(&str) -> bool, of: OutputOf<'_>) -> Vec<Self> {
         let leaving = arguments.iter().filter(|(name, _)| leaves(name));
-        leaving.map(|(name, value)| Self::of_value(name, value, of)).collect()
+        leaving.map(|(name, value)| Self::for_value(name, value, of)).collect()
     }
 
-    fn of_value(name: &str, value: &Value, of: OfOutput<'_>) -> Self {
+    fn for_value(name: &str, value: &Value, of: OutputOf<'_>) -> Self {
         let argument = name.to_owned();
         let handle = of.inputs.handle(name).and_then(|id| of.handles.find(id));
         match handle {
-            Some(handle) => Self {
-                argument,
-                typed: true,
-                labels: handle.labels,
-                item: Some(handle.item),
-                handle: Some(handle.id.to_string()),
-            },
+            Some(handle) => {
+                Self { argument, typed: true, labels: handle.labels, item: Some(handle.item), handle: Some(handle.id) }
+            }
             None => Self {
                 argument,
                 typed: is_typed_value(value, of.is_typed),
