@@ -48,6 +48,7 @@ mod e2e {
     mod configuration_audit;
     mod context_sizes;
     mod costs;
+    mod declared;
     mod deliveries;
     mod destinations;
     mod everyday;

@@ -189,7 +189,8 @@ pub struct TestCall {
     pub agent: String,
     /// The arguments, as JSON text.
     pub arguments: String,
-    /// The classes that the request asks for, beside those that need no word.
+    /// The classes that the request declares as its whole scope, or each with `+` in front beside those that need no word. Empty: it
+    /// declares nothing.
     #[serde(default)]
     pub allow: Vec<String>,
     /// True to judge it with text of others in the context.

@@ -336,7 +336,8 @@ pub struct NewMessage {
     /// Texts of others that the person quotes or forwards; each is a span that asks for nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quoted: Vec<String>,
-    /// The classes of calls that the person asks for: `read`, `write`, `send`, `exec`, `trade`. Empty: the text says so, or a lexicon.
+    /// The classes of calls that the person asks for: `read`, `write`, `send`, `exec`, `trade`, as the whole scope; or each with `+` in
+    /// front, to add them to what the text asks for. Empty: the text says so, or a lexicon.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
     /// True if the person may not have typed the text, such as one from a pipe. Then no value in it counts as typed, and without `allow`

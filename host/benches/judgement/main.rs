@@ -150,6 +150,8 @@ fn facts(labels: Labels, url: &str) -> TurnFacts {
         of_schedule: OfTurn::default(),
         principal: Principal::Person,
         scope: Classes::new(&[Class::Read, Class::Send, Class::Write]),
+        binds_contained: false,
+        has_writable: false,
         labels,
         network: Network {
             grants,

@@ -99,6 +99,12 @@ pub struct CallContext<'a> {
     pub receiver: &'a ReceiverPolicy,
     /// The classes of the request that the turn works on.
     pub scope: Classes,
+    /// True if the person of the request declared the scope, so that it binds contained calls too.
+    pub binds_contained: bool,
+    /// True if the call may write into a directory of the machine that people granted for writing.
+    pub writes_granted: bool,
+    /// True if people want to be asked about each call of the tool by this agent.
+    pub asks_always: bool,
     /// The labels of the output with the call: those of its context.
     pub labels: Labels,
     /// The values of the control fields, bound to those that the person typed.

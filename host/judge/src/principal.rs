@@ -20,11 +20,14 @@ pub struct Allowed {
 
 impl Allowed {
     /// Returns the classes of a recorded scope, such as `declared:read send`. Reading is a part of every request. A declaration is all
-    /// of it, and so are the classes of a text that may not be typed. A text without an origin, such as that of an earlier version,
-    /// has the classes that need no word.
+    /// of it unless it adds, and so are the scope of an earlier turn and the classes of a text that may not be typed. A text without an
+    /// origin, such as that of an earlier version, has the classes that need no word.
     pub fn asked(self, recorded: &str) -> Classes {
         let Ok(scope) = recorded.parse::<Recorded>() else { return self.unasked.and(self.may) };
-        let is_all = scope.source == Source::Declared || scope.telling == Telling::Nothing;
+        let is_all = match scope.source {
+            Source::Declared | Source::Carried => true,
+            Source::Added | Source::Lexicon | Source::Default => scope.telling == Telling::Nothing,
+        };
         let reading = Classes::new(&[Class::Read, Class::Ask]);
         scope.classes.or(if is_all { reading } else { self.unasked }).and(self.may)
     }
@@ -105,6 +108,9 @@ mod tests {
         assert_eq!(person.asked("declared:send"), Classes::new(&[Class::Read, Class::Send, Class::Ask]));
         assert_eq!(person.asked("default:"), person.unasked);
         assert_eq!(person.asked("lexicon:send"), person.unasked.with(Class::Send));
+        assert_eq!(person.asked("added:exec"), person.unasked.with(Class::Exec));
+        assert_eq!(person.asked("carried:send"), person.asked("declared:send"));
+        assert_eq!(person.asked("untyped-added:read send"), person.asked("declared:send"));
         assert_eq!(person.asked("untyped-default:read"), Classes::new(&[Class::Read, Class::Ask]));
         assert_eq!(person.asked("untyped-declared:write"), Classes::new(&[Class::Read, Class::Write, Class::Ask]));
         for old in ["", "read write", "declared", "other:everything"] {

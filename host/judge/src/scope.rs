@@ -21,8 +21,12 @@ use std::ops::Range;
 ironclaw_contract::words! {
     /// The origin of a scope.
     pub enum Source {
-        /// The person wrote `/allow`.
+        /// The person wrote `/allow` with the whole scope.
         Declared = "declared",
+        /// The person added classes to what the lexicon found, or to the default: `/allow +CLASS`.
+        Added = "added",
+        /// It is the scope of an earlier turn, whose task the message continues.
+        Carried = "carried",
         /// The lexicon found a request in typed text.
         Lexicon = "lexicon",
         /// The message declares nothing, and the lexicon found nothing. The receiver policy decides alone.
@@ -53,21 +57,45 @@ pub struct Scope {
 /// Pieces of evidence that a scope keeps.
 pub const EVIDENCE_MAX: usize = 16;
 
-/// Returns the scope of a message: its declaration, otherwise the finding of the lexicon.
+/// Returns the scope of a message: its declaration, otherwise the finding of the lexicon, or both if the declaration adds.
 pub fn scope(spans: &[Span<'_>]) -> Result<Scope, DeclarationError> {
     Ok(match declared::declared(spans)? {
+        Some(declared) if declared.declaration.adds => added_scope(spans, &declared),
         Some(declared) => declared_scope(&declared),
         None => lexicon_scope(spans, Lexicon::embedded()),
     })
 }
 
 fn declared_scope(declared: &Declared<'_>) -> Scope {
-    let evidence = declared.words.iter().map(|(class, bytes)| Evidence {
-        class: *class,
-        span: declared.span,
-        bytes: bytes.clone(),
-    });
-    Scope { classes: declared.classes, source: Source::Declared, evidence: evidence.take(EVIDENCE_MAX).collect() }
+    let evidence = evidence_of(declared).take(EVIDENCE_MAX).collect();
+    Scope { classes: declared.declaration.classes, source: Source::Declared, evidence }
+}
+
+/// Returns the words of a declaration.
+fn evidence_of(declared: &Declared<'_>) -> impl Iterator<Item = Evidence> {
+    let span = declared.span;
+    declared.words.iter().map(move |(class, bytes)| Evidence { class: *class, span, bytes: bytes.clone() })
+}
+
+/// Returns the classes of a declaration that adds, with those of the text after it.
+fn added_scope(spans: &[Span<'_>], declared: &Declared<'_>) -> Scope {
+    let cut = spans[declared.span].text.len() - declared.rest.len();
+    let found = lexicon_scope(&without(spans, declared), Lexicon::embedded());
+    let moved = |mut found: Evidence| {
+        if found.span == declared.span {
+            found.bytes = found.bytes.start + cut..found.bytes.end + cut;
+        }
+        found
+    };
+    let evidence = evidence_of(declared).chain(found.evidence.into_iter().map(moved)).take(EVIDENCE_MAX).collect();
+    Scope { classes: declared.declaration.classes.or(found.classes), source: Source::Added, evidence }
+}
+
+/// Returns the spans without the declaration, whose words are no request.
+fn without<'a>(spans: &[Span<'a>], declared: &Declared<'a>) -> Vec<Span<'a>> {
+    let mut spans = spans.to_vec();
+    spans[declared.span].text = declared.rest;
+    spans
 }
 
 fn lexicon_scope(spans: &[Span<'_>], lexicon: &Lexicon) -> Scope {

@@ -23,7 +23,8 @@ use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_judge::call::{Answer as Answered, Stage};
 use ironclaw_judge::manifest;
 use ironclaw_judge::provenance::Provenance;
-use ironclaw_judge::{Class, Classes, Principal};
+use ironclaw_judge::scope::declared::{Declaration, DeclarationError};
+use ironclaw_judge::{Class, Principal, ReceiverPolicy};
 use ironclaw_operator::{
     Bound, CallStage, CallWhy, DenialCode, EgressGrant, ManifestSchema, MessageCall, StageAnswer, TestCall, TestedCall,
     Tool, ToolRule,
@@ -64,6 +65,9 @@ fn read_call(tx: &ReadTx<'_>, wrapping: &WrappingKey, person: &Person, call: Cal
     let request = requests::find_by_call(tx, call)?;
     let summary = match row.state {
         CallState::Asked => summary_of_asked(request.as_ref().map(|request| request.status)),
+        CallState::Void if row.runs == Some(Runs::Await) && tools::is_made_again(&row.tool) => {
+            "The call was approved, and its agent makes it again: the equal call runs.".to_owned()
+        }
         state => summary(state, judged.code),
     };
     let bound = bound_of(call, &judged)?;
@@ -229,16 +233,16 @@ pub(super) fn grant(held: egress::EgressGrant) -> EgressGrant {
     EgressGrant { agent: held.agent_name, host, port, methods, paths, secret, upload_bytes_max, commands }
 }
 
-/// Returns the classes of these words.
+/// Returns what a supposed request declares.
 ///
 /// # Errors
-/// Refuses a word that is no class.
-fn declared_classes(words: &[String]) -> Result<Classes, Refusal> {
-    let unknown = |word: &String| {
-        let message = format!("{word:?} is no class: it is one of read, write, send, exec, trade, ask");
-        Refusal::new(DenialCode::RequestMalformed, message)
-    };
-    words.iter().map(|word| word.parse::<Class>().map_err(|_| unknown(word))).collect()
+/// Refuses words that are no declaration.
+fn declaration(words: &[String]) -> Result<Option<Declaration>, Refusal> {
+    if words.is_empty() {
+        return Ok(None);
+    }
+    let malformed = |error: DeclarationError| Refusal::new(DenialCode::RequestMalformed, error.to_string());
+    Declaration::read(words.iter().map(String::as_str)).map(Some).map_err(malformed)
 }
 
 /// `POST /v1/tools/{tool}/test`
@@ -247,7 +251,7 @@ pub async fn test(
     Path(tool): Path<String>,
     Body(asked): Body<TestCall>,
 ) -> Reply<TestedCall> {
-    let declared = declared_classes(&asked.allow)?;
+    let declared = supposition::declared(declaration(&asked.allow)?);
     let named = asked.agent;
     let settings = api.changes.settings();
     let look = api.state().read(move |tx| {
@@ -259,7 +263,8 @@ pub async fn test(
         let turn = SupposedTurn {
             principal: Principal::Person,
             person: person.id,
-            scope: supposition::declared(declared),
+            scope: ReceiverPolicy::default().person.asked(&declared.to_string()),
+            binds_contained: declared.binds_contained(),
             labels: supposition::context(if asked.external { Provenance::Others } else { Provenance::Person }),
             typed,
             of_schedule: OfTurn::default(),
@@ -304,8 +309,8 @@ fn for_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<MessageCall>, Error> {
     let mut all = Vec::new();
     for (call, judgement) in calls::for_turn(tx, turn)? {
         let request = match call.runs {
-            Some(Runs::Await) => requests::find_by_call(tx, call.id)?.map(|request| request.id),
-            Some(Runs::Local | Runs::Row | Runs::Host) | None => None,
+            Some(_) => requests::find_by_call(tx, call.id)?.map(|request| request.id),
+            None => None,
         };
         // An equal call of a later attempt took over its request.
         let state = if call.state == CallState::Asked && request.is_none() { CallState::Void } else { call.state };

@@ -29,7 +29,7 @@ use ironclaw_contract::ids::{MessageId, PersonId};
 use ironclaw_contract::seam::message::{Kind, Status};
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_judge::provenance::spans::Telling;
-use ironclaw_judge::{Class, Classes};
+use ironclaw_judge::scope::declared::{Declaration, DeclarationError};
 use ironclaw_operator::DenialCode;
 use ironclaw_operator::{MessageView, NewMessage, Receipt, Recorded};
 use ironclaw_state::ReadTx;
@@ -82,19 +82,13 @@ async fn received(api: &Api, person: &Person, agent: String, new: NewMessage) ->
     })
 }
 
-/// Returns the classes that a request declares.
-fn declared(words: &[String]) -> Result<Option<Classes>, Refusal> {
+/// Returns what a request declares beside its text.
+fn declared(words: &[String]) -> Result<Option<Declaration>, Refusal> {
     if words.is_empty() {
         return Ok(None);
     }
-    let class = |word: &String| match word.parse::<Class>() {
-        Ok(class) if class != Class::Ask => Ok(class),
-        Ok(_) | Err(_) => {
-            let message = format!("{} is no class that a request can declare", quoted(word));
-            Err(Refusal::new(DenialCode::ScopeMalformed, message).hint("use read, write, send, exec or trade"))
-        }
-    };
-    words.iter().map(class).collect::<Result<Classes, Refusal>>().map(Some)
+    let malformed = |error: DeclarationError| Refusal::new(DenialCode::ScopeMalformed, error.to_string());
+    Declaration::read(words.iter().map(String::as_str)).map(Some).map_err(malformed)
 }
 
 /// Returns the sender id of a person on the loopback: their own, or one of their identities there.

@@ -9,6 +9,7 @@ mod effect;
 pub mod facts;
 mod flows;
 pub mod late;
+mod release;
 mod run;
 mod send;
 

@@ -10,8 +10,11 @@ use crate::registry::live_settings::LiveSettings;
 use crate::registry::tools::{self, OutsideTool};
 use crate::registry::{Agent, Person, groups};
 use crate::turns::calls::{self, Judged, Judgement};
+use ironclaw_judge::provenance::spans::Telling;
 use ironclaw_judge::provenance::{Labels, Provenance};
-use ironclaw_judge::{Classes, Principal, ReceiverPolicy};
+use ironclaw_judge::scope::declared::Declaration;
+use ironclaw_judge::scope::recorded::Recorded;
+use ironclaw_judge::{Principal, ReceiverPolicy};
 use ironclaw_model::WantedCall;
 use ironclaw_operator::Supposition;
 use ironclaw_state::ReadTx;
@@ -100,6 +103,7 @@ pub fn judge(tx: &ReadTx<'_>, settings: &LiveSettings, call: &Call<'_>, request:
         principal,
         person: call.person.id,
         scope,
+        binds_contained: false,
         labels: context(provenance),
         typed: match request.kind {
             Supposition::TypedWithOthers => typed_texts(call.arguments),
@@ -174,7 +178,7 @@ fn collect(value: &Value, texts: &mut Vec<String>) {
     }
 }
 
-/// Returns the classes of a declared scope, with those that need no word.
-pub fn declared(classes: Classes) -> Classes {
-    classes.or(ReceiverPolicy::default().person.unasked)
+/// Returns the scope of a message of a person with this declaration, or without one, whose words ask for nothing.
+pub fn declared(declaration: Option<Declaration>) -> Recorded {
+    Recorded::new(&[], declaration, None, Telling::Typed)
 }

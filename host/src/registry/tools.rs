@@ -67,12 +67,24 @@ pub fn fields(manifest: &Manifest) -> BTreeMap<String, ToolArgument> {
     manifest.arguments.iter().map(field).collect()
 }
 
+/// The end of an entry among the tools of an agent by which people are asked about each call of that built-in tool: `write_file:ask`.
+/// Such an entry gives no tool.
+const ASKS: &str = ":ask";
+
+/// Returns the built-in tools about whose calls people are always asked, by the entries of an agent.
+pub fn asked_tools(entries: &[String]) -> impl Iterator<Item = &str> {
+    entries.iter().filter_map(|entry| entry.strip_suffix(ASKS))
+}
+
 /// Refuses names of tools that no agent can have.
 ///
 /// # Errors
 /// `tool_unknown` and `tool_unhandled` name the first such tool; the hint lists the valid ones.
 pub fn check(names: &[String]) -> Result<(), Refusal> {
     for name in names {
+        if name.strip_suffix(ASKS).is_some_and(|asked| find(asked).is_some()) {
+            continue;
+        }
         let (code, message) = match find(name).map(|tool| tool.held) {
             Some(Held::Automatic(with)) => {
                 (DenialCode::ToolUnhandled, format!("{name} cannot be enabled: an agent with {with} has it"))
@@ -100,6 +112,11 @@ pub fn find(name: &str) -> Option<&'static Tool> {
 /// Returns the built-in tool of exactly this name among those with an effect outside of the session.
 pub fn outside(name: &str) -> Option<OutsideTool> {
     find(name).and_then(Tool::outside)
+}
+
+/// Returns whether a model makes an approved call of this tool again: it runs where its output is judged, and never later in the host.
+pub fn is_made_again(name: &str) -> bool {
+    find(name).is_some_and(|tool| tool.runs() != Runs::Await)
 }
 
 /// Returns the manifest of the built-in tool of exactly this name.

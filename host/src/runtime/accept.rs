@@ -7,6 +7,7 @@ use crate::channels::inbound::inbox;
 use crate::channels::outbound::delivery::{self, Delivery};
 use crate::gateway::proposals::Proposals;
 use crate::gateway::questions::{self, Questions};
+use crate::gateway::requests;
 use crate::gateway::store::Submitted;
 use crate::gateway::{Origin, Proposed, Requester};
 use crate::reach::skills;
@@ -257,6 +258,7 @@ impl Acceptance<'_> {
         let (id, tool) = (recorded.id, &recorded.tool);
         let item = calls::record_result(tx, &place, id, tool, Author::Host, Labelled::new(&result, provenance))?;
         calls::settle(tx, recorded.id, item.tuple.item, result.outcome)?;
+        requests::finish(tx, recorded.id, result.outcome)?;
         if let Some(why) = refused {
             Entry::new(LedgerEvent::ActionRefused)
                 .session(session.id)

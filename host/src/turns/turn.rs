@@ -19,6 +19,7 @@ pub use ironclaw_store::tables::turns::{
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::seam::message::Status;
+use ironclaw_judge::scope::recorded::Recorded;
 use ironclaw_judge::{Classes, Principal, ReceiverPolicy};
 use ironclaw_ledger::Entry;
 use ironclaw_operator::LedgerEvent;
@@ -26,6 +27,7 @@ use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::tables::agent_messages::{self, AgentMessageKind};
 use ironclaw_store::tables::items;
 use ironclaw_store::tables::messages::{self, Message};
+use ironclaw_store::tables::requests;
 use ironclaw_store::tables::turns::{self, CallOutcome, CallState};
 use std::collections::BTreeSet;
 
@@ -85,6 +87,17 @@ fn scope_of(tx: &ReadTx<'_>, kind: Principal, chosen: &[&Waiting]) -> Result<Cla
         classes = classes.or(allowed.asked(&scope));
     }
     Ok(classes)
+}
+
+/// Returns whether a person declared the scope of a message of the turn, so that it binds contained calls too.
+pub fn binds_contained(tx: &ReadTx<'_>, turn: TurnId) -> Result<bool, ironclaw_state::Error> {
+    for message in messages::that_asked(tx, turn)? {
+        let scope = items::find(tx, message.item())?.and_then(|item| item.tuple.scope.parse::<Recorded>().ok());
+        if scope.is_some_and(|scope| scope.binds_contained()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// An opened turn with its messages.
@@ -164,6 +177,7 @@ pub fn close(
         Close::Answered => CallState::Void,
         Close::Requeued | Close::Cancelled => CallState::Unknown,
     };
+    requests::lose_unreported(tx, id)?;
     for lost in turns::end_calls(tx, id, local)? {
         let entry = Entry::new(LedgerEvent::CallLost).session(turn.session).turn(id).with("call", lost.id);
         entry.with("tool", lost.tool).with("outcome", CallOutcome::Unknown.name()).reason(end.name()).append(tx)?;

@@ -143,7 +143,7 @@ fn attached_file_is_in_the_inbox_without_authority() {
 
 /// Asks the agent to send a file, and returns the id of the message once it is answered.
 fn ask_to_send(raw: &Raw, text: &str) -> String {
-    let body = json!({ "text": text, "allow": ["send"] });
+    let body = json!({ "text": text, "allow": ["+send"] });
     let id = raw.send_body("a", &body);
     delivered(raw, &id);
     id

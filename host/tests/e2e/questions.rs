@@ -225,7 +225,7 @@ fn declaration_in_option_or_answer_gives_no_authority() {
     let recorded = host.entries("message.recorded");
     let scopes: Vec<&str> = recorded.iter().filter_map(|entry| entry["data"]["scope"].as_str()).collect();
     let answers = scopes.iter().skip(1).step_by(2);
-    assert_eq!(answers.copied().collect::<Vec<_>>(), ["declared:read write ask"; 2], "{scopes:?}");
+    assert_eq!(answers.copied().collect::<Vec<_>>(), ["carried:read write ask"; 2], "{scopes:?}");
 }
 
 #[test]

@@ -19,11 +19,41 @@ use serde_json::{Value, json};
 /// The variable of the stub, which a release does not know.
 const STUB: &str = "IRONCLAW_STUB_PRINCIPALS";
 
+/// What a request declares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Declares {
+    Nothing,
+    /// The class of the call.
+    Class,
+    /// Reading alone.
+    Reading,
+}
+
+impl Declares {
+    /// Returns the words of the table.
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Nothing => "declares nothing",
+            Self::Class => "declares the class",
+            Self::Reading => "declares `read`",
+        }
+    }
+
+    /// Returns the class that a request declares for a call of a class.
+    const fn class(self, class: Class) -> Option<Class> {
+        match self {
+            Self::Nothing => None,
+            Self::Class => Some(class),
+            Self::Reading => Some(Class::Read),
+        }
+    }
+}
+
 /// A row of the table.
 struct Row {
     principal: Principal,
     is_contained: bool,
-    declares: bool,
+    declares: Declares,
     /// The cells by class; a class without a tool has none.
     cells: Vec<(Class, String)>,
 }
@@ -31,7 +61,7 @@ struct Row {
 impl Row {
     /// Returns the recorded scope of a request for a class.
     fn scope(&self, class: Class) -> String {
-        if self.declares { format!("declared:{class}") } else { "default:".to_owned() }
+        self.declares.class(class).map_or_else(|| "default:".to_owned(), |class| format!("declared:{class}"))
     }
 }
 
@@ -50,16 +80,22 @@ fn table() -> Vec<Row> {
         Row {
             principal: principal.parse().expect("a kind of principal"),
             is_contained: rest == "contained tool",
-            declares: cells[1] == "declares the class",
+            declares: [Declares::Nothing, Declares::Class, Declares::Reading]
+                .into_iter()
+                .find(|declares| declares.words().replace('`', "") == cells[1])
+                .expect("a declaration"),
             cells: Class::ALL.into_iter().zip(cells[2..].to_vec()).filter(|(_, cell)| cell != "–").collect(),
         }
     });
     let rows: Vec<Row> = rows.collect();
     for kind in Principal::ALL {
-        for declares in [false, true] {
+        for declares in [Declares::Nothing, Declares::Class] {
             let is_row = |row: &&Row| row.principal == kind && row.declares == declares && !row.is_contained;
-            assert_eq!(rows.iter().filter(is_row).count(), 1, "{} {declares}", kind.name());
+            assert_eq!(rows.iter().filter(is_row).count(), 1, "{} {declares:?}", kind.name());
         }
+    }
+    for declares in [Declares::Nothing, Declares::Class, Declares::Reading] {
+        assert!(rows.iter().any(|row| row.is_contained && row.declares == declares), "{declares:?}");
     }
     rows
 }
@@ -86,6 +122,9 @@ fn judged(row: &Row, class: Class) -> String {
         principal: row.principal,
         receiver: &receiver,
         scope: receiver.allowed(row.principal).asked(&row.scope(class)),
+        binds_contained: row.declares != Declares::Nothing,
+        writes_granted: false,
+        asks_always: false,
         labels: Labels::NONE,
         inputs: &Inputs::default(),
         has_notes_of_others: false,
@@ -111,7 +150,7 @@ fn asks(codes: &[&str]) -> String {
 fn judgement_of_each_principal_and_class_is_that_of_the_manual() {
     for row in table() {
         for (class, cell) in &row.cells {
-            assert_eq!(judged(&row, *class), *cell, "{} {} {class}", row.principal.name(), row.declares);
+            assert_eq!(judged(&row, *class), *cell, "{} {:?} {class}", row.principal.name(), row.declares);
         }
     }
 }
@@ -138,13 +177,13 @@ fn identity(kind: Principal) -> String {
 /// Sends a message as a principal and returns the answer to its call, as a cell of the table.
 fn answer(raw: &Raw, row: &Row, class: Class, words: &str) -> String {
     let kind = row.principal;
-    let thread = format!("{}-{}", row.is_contained, row.declares);
+    let thread = format!("{}-{}", row.is_contained, row.declares as u8);
     let mut body = json!({ "text": words, "thread": thread });
     if kind != Principal::Person {
         body["as"] = json!(identity(kind));
     }
-    if row.declares && class != Class::Ask {
-        body["allow"] = json!([class.name()]);
+    if let Some(declared) = row.declares.class(class).filter(|class| *class != Class::Ask) {
+        body["allow"] = json!([declared.name()]);
     }
     let path = format!("/v1/messages/{}", raw.send_body("a", &body));
     let view = || raw.get(&format!("{path}?wait_ms=10000")).1;
@@ -183,7 +222,7 @@ fn check_row(raw: &Raw, row: &Row, site: &Site) {
     cells.sort_by_key(|(class, _)| *class != Class::Send);
     for (class, cell) in cells {
         let Some(words) = words(row, *class, site) else { continue };
-        assert_eq!(answer(raw, row, *class, &words), *cell, "{} {} {class}", row.principal.name(), row.declares);
+        assert_eq!(answer(raw, row, *class, &words), *cell, "{} {:?} {class}", row.principal.name(), row.declares);
     }
 }
 
@@ -218,10 +257,13 @@ fn host_answers_each_principal_and_class_as_the_manual_says() {
     for kind in Principal::ALL {
         assert!(kinds("turn.opened").contains(&json!(kind.name())), "{}", kind.name());
     }
-    assert_eq!(
-        raw.get("/v1/inbox").1["entries"].as_array().map(|all| all.iter().filter(|one| one["type"] == "call").count()),
-        Some(1)
-    );
+    let inbox = raw.get("/v1/inbox").1["entries"].clone();
+    let calls = inbox.as_array().expect("a list").iter().filter(|one| one["type"] == "call");
+    let mut effects: Vec<&str> = calls.filter_map(|one| one["effect"].as_str()).collect();
+    effects.sort_unstable();
+    let tools = ["http_fetch (class send)", "run_command (class exec)", "write_file (class write)"];
+    let are_all = effects.iter().zip(tools).all(|(effect, tool)| effect.contains(tool));
+    assert!(effects.len() == tools.len() && are_all, "{inbox}");
     host.ctl(&["audit", "verify"]).ok();
 }
 

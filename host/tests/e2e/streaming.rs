@@ -12,7 +12,12 @@ use std::os::unix::net::UnixStream;
 
 /// Starts a host whose agent `a` uses this server.
 pub(crate) fn new_host(settings: &str, server: &Server, kind: &str, more: &[&str]) -> TestHost {
-    let host = TestHost::own(Build::Plain).configured(settings).started();
+    new_host_of(Build::Plain, settings, server, kind, more)
+}
+
+/// Returns the same with a build.
+pub(crate) fn new_host_of(build: Build, settings: &str, server: &Server, kind: &str, more: &[&str]) -> TestHost {
+    let host = TestHost::own(build).configured(settings).started();
     let base = if kind == "openai" { format!("{}/v1", server.url()) } else { server.url() };
     let words = ["model", "add", "m", "--kind", kind, "--base-url", &base, "--model", "small", "--no-test"];
     host.ctl(&[&words[..], more].concat()).ok();

@@ -37,7 +37,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// The classes of calls that a message from a pipe asks for.
-const PIPED: [&str; 2] = ["read", "write"];
+const PIPED: [&str; 2] = ["+read", "+write"];
 
 /// The code of a message with a call that waits for a person, where no person is present.
 const NEEDS_PERSON: &str = "needs_person";
@@ -67,7 +67,7 @@ pub struct Args {
     /// Your identity to speak as: channel:id, or your name or id [default: you]
     #[arg(long = "as", value_name = "IDENTITY")]
     speak_as: Option<String>,
-    /// Class of calls that you ask for: read, write, send, exec or trade; repeatable [default: as your words say]
+    /// Class of calls that you ask for: read, write, send, exec or trade; +CLASS adds it to what your words ask for; repeatable [default: as your words say]
     #[arg(long, value_name = "CLASS")]
     allow: Vec<String>,
     /// Time to wait for the answer, e.g. 90s or 2m

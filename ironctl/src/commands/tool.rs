@@ -34,7 +34,7 @@ pub enum Action {
         tool: String,
         /// Arguments of the call, a JSON object
         arguments: String,
-        /// Class that the request asks for; may be given again
+        /// Class that the request declares, or +CLASS to add it to those that need no word; may be given again
         #[arg(long, value_name = "CLASS")]
         allow: Vec<String>,
         /// Judge it with text of others in the context

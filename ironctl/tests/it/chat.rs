@@ -93,7 +93,7 @@ fn message_can_come_from_stdin_with_files() {
     assert_eq!(host.piped(&["chat", "assistant", "--file", &notes], "read this\n").0, 0);
     let files = json!([{"name": "notes.txt", "text": "grüße"}]);
     // A pipe asks for no more than a plain message.
-    let expected = json!({"text": "read this", "files": files, "allow": ["read", "write"], "untyped": true});
+    let expected = json!({"text": "read this", "files": files, "allow": ["+read", "+write"], "untyped": true});
     assert_eq!(posted(&host).body, expected);
 }
 

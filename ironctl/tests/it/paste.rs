@@ -113,7 +113,7 @@ fn piped_text_asks_for_no_more_and_declares_nothing() {
     let host = host_that_answers("hi");
     let piped = |words: &[&str], text: &str| host.piped(&[&["--json", "chat", "assistant"][..], words].concat(), text);
     assert_eq!(piped(&[], "send it to Ana\n").0, 0);
-    assert_eq!(messages(&host), [json!({ "text": "send it to Ana", "allow": ["read", "write"], "untyped": true })]);
+    assert_eq!(messages(&host), [json!({ "text": "send it to Ana", "allow": ["+read", "+write"], "untyped": true })]);
     for text in ["/allow send\npost it", " \n/allow exec -- run it", "/allow"] {
         let (code, _, err) = piped(&[], text);
         assert_eq!((code, code_of(&err).as_str()), (1, "scope_malformed"), "{text}");

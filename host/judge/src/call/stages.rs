@@ -71,7 +71,9 @@ pub(super) fn look(stage: Stage, call: &CallContext<'_>) -> Found {
         }
         Stage::Budget => Found::fault_if(!call.has_room, DenialCode::CallNoRoom),
         Stage::Scope => {
-            Found::reason_if(is_outward && !has_all(call.scope, class, manifest), stage, DenialCode::CallScope)
+            let is_bound = is_outward || manifest.is_contained() && call.binds_contained;
+            let lacks = is_bound && !has_all(call.scope, class, manifest) || lacks_granted(manifest, class, call);
+            Found::reason_if(lacks, stage, DenialCode::CallScope)
         }
         Stage::Inputs => inputs(is_outward, class, call),
         Stage::Outward => outward(manifest, class, call),
@@ -82,6 +84,12 @@ pub(super) fn look(stage: Stage, call: &CallContext<'_>) -> Found {
 /// Returns whether a set has the class of a call, and the further classes of its tool.
 fn has_all(set: Classes, class: Class, manifest: &Manifest) -> bool {
     set.has(class) && manifest.also.iter().all(|also| set.has(*also))
+}
+
+/// Returns whether a contained call may write into a granted directory, although the request asks neither for `write` nor for its class.
+fn lacks_granted(manifest: &Manifest, class: Class, call: &CallContext<'_>) -> bool {
+    let is_asked = call.scope.has(Class::Write) || has_all(call.scope, class, manifest);
+    call.writes_granted && manifest.is_contained() && !is_asked
 }
 
 /// Returns whether each argument of the call has a rule, and a request over the network was compared with the grants.
@@ -167,7 +175,7 @@ fn always_ask(manifest: &Manifest, class: Class, call: &CallContext<'_>) -> Foun
     if let Some(Granted::Missing(code)) = call.granted {
         return Found::reason_if(true, Stage::AlwaysAsk, code);
     }
-    let asks = manifest.always_ask || class == Class::Trade;
+    let asks = manifest.always_ask || call.asks_always || class == Class::Trade;
     debug_assert!(call.mode != Mode::DangerousOff || !Stage::AlwaysAsk.is_lifted_by_modes());
     Found::reason_if(asks, Stage::AlwaysAsk, DenialCode::CallAlwaysAsks)
 }

@@ -22,6 +22,9 @@ struct Case {
     has_room: bool,
     principal: Principal,
     scope: Classes,
+    binds_contained: bool,
+    writes_granted: bool,
+    asks_always: bool,
     has_external: bool,
     is_covered: bool,
     typed: Vec<&'static str>,
@@ -39,6 +42,9 @@ impl Case {
             has_room: true,
             principal: Principal::Person,
             scope: ReceiverPolicy::default().person.unasked,
+            binds_contained: false,
+            writes_granted: false,
+            asks_always: false,
             has_external: false,
             is_covered: false,
             typed: Vec::new(),
@@ -74,6 +80,9 @@ impl Case {
             principal: self.principal,
             receiver: &ReceiverPolicy::default(),
             scope: self.scope,
+            binds_contained: self.binds_contained,
+            writes_granted: self.writes_granted,
+            asks_always: self.asks_always,
             labels: Labels::from_provenance(if self.has_external { Provenance::Others } else { Provenance::Person }),
             inputs: &self.inputs(),
             has_notes_of_others: false,
@@ -139,16 +148,76 @@ fn schedule_may_read_and_agent_may_nothing_without_a_list() {
 }
 
 #[test]
-fn contained_call_of_a_person_is_never_asked_about() {
-    for (tool, arguments, class) in [
+fn contained_call_of_a_person_asks_for_no_word() {
+    for (tool, arguments, class) in contained() {
+        let case = Case { has_external: true, scope: Classes::NONE, ..Case::new(tool, arguments) };
+        assert_eq!(case.permitted(), class, "{tool}");
+    }
+}
+
+/// Returns a call of each contained tool and of an action, with its class.
+fn contained() -> [(&'static str, Value, Class); 5] {
+    [
         ("read_file", json!({ "path": "a" }), Class::Read),
         ("write_file", json!({ "path": "a", "content": "x" }), Class::Write),
         ("run_command", json!({ "command": "rm -r ." }), Class::Exec),
         ("remember", json!({ "text": "x" }), Class::Write),
         ("request_capability_change", json!({ "kind": "persona" }), Class::Ask),
+    ]
+}
+
+#[test]
+fn declared_scope_binds_contained_calls_too() {
+    let reading = Classes::new(&[Class::Read, Class::Ask]);
+    for (tool, arguments, class) in contained() {
+        let case = |scope| Case { binds_contained: true, scope, ..Case::new(tool, arguments.clone()) };
+        assert_eq!(case(reading.with(class)).permitted(), class, "{tool}");
+        match class {
+            Class::Read | Class::Ask => assert_eq!(case(reading).permitted(), class, "{tool}"),
+            _ => assert_eq!(case(reading).reasons(), [DenialCode::CallScope], "{tool}"),
+        }
+        let external = Case { has_external: true, ..case(reading.with(class)) };
+        assert_eq!(external.permitted(), class, "{tool}: its inputs stay in the jail");
+    }
+}
+
+#[test]
+fn call_that_writes_into_a_granted_directory_counts_as_write() {
+    for (tool, arguments) in [
+        ("write_file", json!({ "path": "/data/a", "content": "x" })),
+        ("run_command", json!({ "command": "rm /data/a" })),
     ] {
-        let case = Case { has_external: true, scope: Classes::NONE, ..Case::new(tool, arguments) };
-        assert_eq!(case.permitted(), class, "{tool}");
+        let case = |scope: &[Class]| Case {
+            writes_granted: true,
+            has_external: true,
+            scope: Classes::new(scope),
+            ..Case::new(tool, arguments.clone())
+        };
+        assert_eq!(case(&[Class::Read, Class::Send]).reasons(), [DenialCode::CallScope], "{tool}");
+        case(&[Class::Write]).permitted();
+    }
+    let declared = Case {
+        scope: Classes::new(&[Class::Exec]),
+        writes_granted: true,
+        binds_contained: true,
+        ..Case::new("run_command", json!({ "command": "true" }))
+    };
+    assert_eq!(declared.permitted(), Class::Exec);
+}
+
+#[test]
+fn tool_that_always_asks_needs_the_policy_in_every_mode() {
+    for (tool, arguments, _) in contained() {
+        for mode in [Mode::Enforce, Mode::DangerousWarn, Mode::DangerousOff] {
+            let case = Case { asks_always: true, mode, ..Case::new(tool, arguments.clone()) };
+            let Verdict::NeedsPerson(reasons) = case.judged().verdict else { panic!("{tool} {mode:?}") };
+            assert_eq!(reasons.len(), 1, "{tool}");
+            assert_eq!(
+                (reasons[0].code, reasons[0].decider()),
+                (DenialCode::CallAlwaysAsks, Decider::Policy),
+                "{tool}"
+            );
+        }
     }
 }
 

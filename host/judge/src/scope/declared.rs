@@ -1,4 +1,6 @@
-//! The declaration of a scope, `/allow CLASS...`, at the start of typed text.
+//! The declaration of a scope, `/allow CLASS...` or `/allow +CLASS...`, at the start of typed text.
+//!
+//! Bare classes are the whole scope. Classes with `+` add to the scope that the text has without them. A declaration has one form alone.
 //!
 //! The declaration is the first text of the first typed span, after white space only. It ends at the first line break or at
 //! ` -- `; the request follows. `/allow` anywhere else declares nothing.
@@ -14,9 +16,43 @@ const END: &str = "--";
 /// The classes that a person can declare.
 const DECLARABLE: [Class; 5] = [Class::Read, Class::Write, Class::Send, Class::Exec, Class::Trade];
 
+/// The mark of a class that adds to the scope of the text.
+const ADDS: char = '+';
+
+/// What a declaration says, in the text or beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Declaration {
+    pub classes: Classes,
+    /// True if the classes add to the scope of the text, and false if they are the whole scope.
+    pub adds: bool,
+}
+
+impl Declaration {
+    /// Reads the words of a declaration, such as `send` and `write`, or `+send` and `+write`.
+    ///
+    /// # Errors
+    /// Refuses no word at all, a word that is no class, and both forms beside each other.
+    pub fn read<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self, DeclarationError> {
+        let words = words.into_iter().map(class_of).collect::<Result<Vec<_>, _>>()?;
+        let Some((_, adds)) = words.first().copied() else { return Err(DeclarationError::Empty) };
+        if words.iter().any(|(_, other)| *other != adds) {
+            return Err(DeclarationError::Mixed);
+        }
+        Ok(Self { classes: words.into_iter().map(|(class, _)| class).collect(), adds })
+    }
+}
+
+/// Returns the class of a word, and whether it adds to the scope of the text.
+fn class_of(word: &str) -> Result<(Class, bool), DeclarationError> {
+    let name = word.strip_prefix(ADDS);
+    let class = DECLARABLE.into_iter().find(|class| class.name() == name.unwrap_or(word));
+    let unknown = || DeclarationError::Unknown(word.chars().take(WORD_CHARACTERS_MAX).collect());
+    class.map(|class| (class, name.is_some())).ok_or_else(unknown)
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Declared<'a> {
-    pub classes: Classes,
+    pub declaration: Declaration,
     /// The text of the span after the declaration.
     pub rest: &'a str,
     /// The index of the span.
@@ -29,7 +65,8 @@ pub struct Declared<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeclarationError {
     #[error(
-        "/allow names no class: write for example `/allow send write`, with classes of read, write, send, exec, trade"
+        "/allow names no class: write for example `/allow +send`, or `/allow send write` for these classes alone, \
+         with classes of read, write, send, exec, trade"
     )]
     Empty,
     /// A word that is no class.
@@ -38,6 +75,12 @@ pub enum DeclarationError {
          write the request on the next line, or after ` -- `"
     )]
     Unknown(String),
+    /// Classes with and without `+`.
+    #[error(
+        "/allow mixes classes with and without `+`: write `/allow read send` to ask for these classes alone, \
+         or `/allow +read +send` to add them to what the message asks for"
+    )]
+    Mixed,
 }
 
 /// Characters of an unknown word that an error repeats.
@@ -62,15 +105,11 @@ pub fn declared<'a>(spans: &[Span<'a>]) -> Result<Option<Declared<'a>>, Declarat
             rest = bytes.end;
             break;
         }
-        let class = DECLARABLE.into_iter().find(|class| class.name() == word);
-        let class = class.ok_or_else(|| DeclarationError::Unknown(word.chars().take(WORD_CHARACTERS_MAX).collect()))?;
-        words.push((class, bytes));
+        words.push((word, class_of(word)?.0, bytes));
     }
-    if words.is_empty() {
-        return Err(DeclarationError::Empty);
-    }
-    let classes = words.iter().map(|(class, _)| *class).collect();
-    Ok(Some(Declared { classes, rest: text[rest..].trim_start(), span, words }))
+    let declaration = Declaration::read(words.iter().map(|(word, ..)| *word))?;
+    let words = words.into_iter().map(|(_, class, bytes)| (class, bytes)).collect();
+    Ok(Some(Declared { declaration, rest: text[rest..].trim_start(), span, words }))
 }
 
 fn words_of(text: &str, range: Range<usize>) -> impl Iterator<Item = (&str, Range<usize>)> {
@@ -86,7 +125,9 @@ mod tests {
 
     fn typed(text: &str) -> Result<Option<(String, &str)>, DeclarationError> {
         let found = declared(&[Span { text, typed: true }])?;
-        Ok(found.map(|declared| (declared.classes.to_string(), declared.rest)))
+        let mark = |adds| if adds { "+" } else { "" };
+        let classes = |declared: Declaration| format!("{}{}", mark(declared.adds), declared.classes);
+        Ok(found.map(|declared| (classes(declared.declaration), declared.rest)))
     }
 
     #[test]
@@ -113,6 +154,23 @@ mod tests {
             assert_eq!(typed(text), Err(DeclarationError::Empty), "{text:?}");
         }
         assert!(DeclarationError::Empty.to_string().contains("/allow send write"));
+    }
+
+    #[test]
+    fn classes_with_a_plus_add_and_no_declaration_has_both_forms() {
+        assert_eq!(typed("/allow +send -- mail it"), Ok(Some(("+send".into(), "mail it"))));
+        assert_eq!(typed("/allow +write +send\nmail it"), Ok(Some(("+write send".into(), "mail it"))));
+        for text in ["/allow read +send", "/allow +send read -- x", "/allow +read send\nx"] {
+            assert_eq!(typed(text), Err(DeclarationError::Mixed), "{text:?}");
+        }
+        for word in ["+", "+mail", "++send", "+ask", "+Send"] {
+            assert_eq!(typed(&format!("/allow {word}")), Err(DeclarationError::Unknown(word.into())));
+        }
+        let message = DeclarationError::Mixed.to_string();
+        assert!(message.contains("`/allow read send`") && message.contains("`/allow +read +send`"), "{message}");
+        assert_eq!(Declaration::read([]), Err(DeclarationError::Empty));
+        let beside = Declaration { classes: Classes::new(&[Class::Send]), adds: true };
+        assert_eq!(Declaration::read(["+send"]), Ok(beside));
     }
 
     #[test]

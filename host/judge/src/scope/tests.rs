@@ -287,7 +287,7 @@ proptest! {
                 prop_assert!(text.get(found.bytes.clone()).is_some_and(|words| !words.is_empty()), "{found:?}");
                 prop_assert!(scope.classes.has(found.class) || scope.evidence.len() == EVIDENCE_MAX);
             }
-            if scope.source != Source::Declared {
+            if matches!(scope.source, Source::Lexicon | Source::Default) {
                 prop_assert!(!scope.classes.has(Class::Exec) && !scope.classes.has(Class::Trade));
             }
         }

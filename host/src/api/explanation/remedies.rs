@@ -149,7 +149,7 @@ fn asked(
 ) -> Vec<Remedy> {
     let mut all = Vec::new();
     if reasons.iter().any(|reason| reason.code == DenialCode::CallScope) {
-        let allow = options("--allow", &classes(class, catalogue, &made.tool));
+        let allow = options("--allow", &classes(class, catalogue, &made.tool)).replace("--allow ", "--allow +");
         let command = format!("ironctl chat {}{allow}", agent.name);
         all.push(remedy("ask for the class in the message", command));
     }

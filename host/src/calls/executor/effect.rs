@@ -167,7 +167,8 @@ impl Effect {
                 arguments: facts.arguments().clone(),
                 only_reads: catalogue::only_reads(tx, agent, facts.tool(), &tool.pin)?,
             })),
-            Reach::Nowhere => return Err(changed().into()),
+            // Its model makes such a call again, and the host runs none later.
+            Reach::Session { .. } | Reach::Nowhere => return Err(changed().into()),
         })
     }
 }

@@ -10,11 +10,11 @@ use crate::registry::destinations::{self, Destination};
 use crate::registry::live_settings::{Live, LiveSettings};
 use crate::registry::tools::catalogue::Catalogue;
 use crate::registry::tools::{SEND_FILE, SEND_MESSAGE};
-use crate::registry::{self, Agent, egress, mcp};
+use crate::registry::{self, Agent, egress, mcp, mounts};
 use crate::turns::calls::http::Network;
 use crate::turns::calls::{Sendable, TurnFacts};
 use crate::turns::items::{self, Recorded};
-use crate::turns::turn::{Position, Turn};
+use crate::turns::turn::{self, Position, Turn};
 use ironclaw_contract::ids::{CallId, ItemId, MessageId, PersonId};
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_judge::inputs::{Handles, Message, Task};
@@ -75,6 +75,8 @@ pub fn for_turn(
     Ok(TurnFacts {
         principal,
         scope: turn.scope,
+        binds_contained: turn::binds_contained(tx, turn.id)?,
+        has_writable: has_writable(tx, agent)?,
         labels: judging.labels,
         catalogue,
         network,
@@ -137,6 +139,8 @@ pub struct SupposedTurn {
     pub person: PersonId,
     /// The classes that its request asks for.
     pub scope: Classes,
+    /// True if the person declared them for contained calls too.
+    pub binds_contained: bool,
     /// The labels of its output.
     pub labels: Labels,
     /// The texts that the person typed.
@@ -154,7 +158,7 @@ pub fn for_supposed(
     agent: &Agent,
     turn: SupposedTurn,
 ) -> Result<TurnFacts, Error> {
-    let SupposedTurn { principal, person, scope, labels, typed, of_schedule, of_agents } = turn;
+    let SupposedTurn { principal, person, scope, binds_contained, labels, typed, of_schedule, of_agents } = turn;
     let loopback = settings.host_policy.egress.loopback();
     let grants = egress::grants_of(tx, agent.id, loopback)?;
     let flows = flows::held(tx, agent.id, person, &of_schedule)?;
@@ -170,6 +174,8 @@ pub fn for_supposed(
     Ok(TurnFacts {
         principal,
         scope,
+        binds_contained,
+        has_writable: has_writable(tx, agent)?,
         labels,
         catalogue: mcp::catalogue(tx, agent)?,
         network,
@@ -182,6 +188,11 @@ pub fn for_supposed(
         flows,
         position: None,
     })
+}
+
+/// Returns whether people granted the agent a directory of the machine for writing.
+fn has_writable(tx: &ReadTx<'_>, agent: &Agent) -> Result<bool, ironclaw_state::Error> {
+    Ok(mounts::list_for_agent(tx, agent.id)?.iter().any(|mount| !mount.read_only))
 }
 
 /// Returns the destinations of an agent, each with the reason why the agent may not send there in this turn.

@@ -7,6 +7,7 @@
 
 use super::{Executor, Place, When};
 use crate::gateway::requests::{self, Row, Status};
+use crate::registry::tools;
 use crate::sessions::store::Session;
 use crate::sessions::{Wake, store};
 use crate::turns::calls::{self, CallOutcome, CallRow, CallState, ResultBody};
@@ -18,6 +19,7 @@ use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_judge::Principal;
 use ironclaw_judge::provenance::{Labelled, Provenance};
+use ironclaw_judge::scope::recorded::Recorded;
 use ironclaw_ledger::Entry;
 use ironclaw_operator::LedgerEvent;
 use ironclaw_state::{Committed, ReadTx, WriteTx, failpoint};
@@ -33,7 +35,7 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
 /// The bound on the follow-up turns that descend from one message. People approved the call of each of them.
-const FOLLOW_UPS_MAX: u64 = 20;
+pub(super) const FOLLOW_UPS_MAX: u64 = 20;
 
 /// The bound on requests that one pass ends or runs.
 const AT_ONCE_MAX: usize = 64;
@@ -92,7 +94,11 @@ impl Due for LateCalls {
         for (row, key) in self.with_keys(work.due).await? {
             let session = row.session;
             let place = Place { session, turn: row.turn, call: row.call, key };
-            if let Err(error) = self.executor.run(place, When::Late, REQUEST_TIME_MAX, std::future::pending()).await {
+            let made = match tools::is_made_again(&row.tool) {
+                true => self.executor.release(place).await,
+                false => self.executor.run(place, When::Late, REQUEST_TIME_MAX, std::future::pending()).await,
+            };
+            if let Err(error) = made {
                 // The other calls do not wait for a damaged one.
                 failed = Some(error);
                 continue;
@@ -210,7 +216,8 @@ fn read_due(tx: &ReadTx<'_>) -> Result<Work, Error> {
     let next = [end, requests::next_reminder(tx)?.map(|at| at - tx.wall())].into_iter().flatten().min();
     let mut work = Work { due: Vec::new(), has_others: false, next };
     for row in requests::list(tx, &[Status::Approved], AT_ONCE_MAX)? {
-        let Some(call) = calls::find(tx, row.call)? else { continue };
+        // A void call is released: its model makes it again.
+        let Some(call) = calls::find(tx, row.call)?.filter(|call| call.state != CallState::Void) else { continue };
         let is_told = call.result.is_some();
         let is_open = turn::find(tx, row.turn)?.is_some_and(|turn| turn.open);
         if is_told || !is_open {
@@ -250,11 +257,11 @@ pub(super) fn settle(
 }
 
 /// A late call with its request and its session.
-struct Late<'a> {
-    place: &'a Place,
-    call: &'a CallRow,
-    row: &'a Row,
-    session: &'a Session,
+pub(super) struct Late<'a> {
+    pub(super) place: &'a Place,
+    pub(super) call: &'a CallRow,
+    pub(super) row: &'a Row,
+    pub(super) session: &'a Session,
 }
 
 /// Records the result of a late call as a message, and the message that opens the follow-up turn.
@@ -275,9 +282,21 @@ fn follow_up(executor: &Executor, tx: &mut WriteTx<'_>, late: &Late<'_>, result:
         row.id,
         in_words(result.outcome)
     );
+    open_follow_up(executor, tx, late, &words)
+}
+
+/// Records the message that opens the follow-up turn of a call, with the words of the host.
+pub(super) fn open_follow_up(
+    executor: &Executor,
+    tx: &mut WriteTx<'_>,
+    late: &Late<'_>,
+    words: &str,
+) -> Result<(), Error> {
+    let Late { place, row, .. } = late;
+    let record = &executor.record;
     // The scope of the turn that asked, exactly: a follow-up never has more.
-    let scope = format!("declared:{}", row.scope);
-    let item = follow_item(place, Labelled::new(&words, Provenance::Host), Author::Host, scope.clone())?;
+    let scope = Recorded::continuing(row.scope, false).to_string();
+    let item = follow_item(place, Labelled::new(words, Provenance::Host), Author::Host, scope.clone())?;
     let (id, digest) = (item.id().message(), item.digest());
     let item = item.record(tx, place.session, &record.sealer)?;
     let kind = turn::find(tx, row.turn)?.map_or(Principal::Unsigned, |turn| turn.principal_kind);

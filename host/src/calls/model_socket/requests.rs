@@ -15,6 +15,7 @@ mod waiting;
 
 use crate::calls::model_socket::Server;
 use crate::calls::model_socket::report::{NO_ROW, quote, record_unsealed, reportable};
+use crate::gateway::requests;
 use crate::registry::Mode;
 use crate::registry::tools::Runs;
 use crate::sessions::store;
@@ -119,6 +120,7 @@ impl Server {
                     Labelled::new(&body, Provenance::Tool),
                 )?;
                 calls::settle(tx, call_id, item.tuple.item, body.outcome)?;
+                requests::finish(tx, call_id, body.outcome)?;
                 Entry::new(LedgerEvent::CallReported)
                     .session(session)
                     .turn(turn)

@@ -13,8 +13,8 @@ pub use crate::registry::live_settings::channels::Config;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::seam::message::Kind;
-use ironclaw_judge::Classes;
 use ironclaw_judge::provenance::spans::Telling;
+use ironclaw_judge::scope::declared::Declaration;
 use ironclaw_operator::{ChannelKind, DenialCode, MessageFile};
 use ironclaw_state::keys::{self, WrappingKey};
 use ironclaw_store::refusal::{Denied, Refusal};
@@ -60,8 +60,8 @@ pub struct Received {
     pub files: Vec<MessageFile>,
     /// Texts of others that the sender quotes or forwards.
     pub quoted: Vec<String>,
-    /// The classes that the sender declares beside the text.
-    pub allow: Option<Classes>,
+    /// What the sender declares beside the text.
+    pub allow: Option<Declaration>,
     /// What the channel says of the text.
     pub telling: Telling,
 }

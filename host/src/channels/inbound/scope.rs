@@ -36,7 +36,7 @@ pub fn find(received: &Received) -> Result<DeclaredScope<'_>, Refusal> {
     let text = declaration.as_ref().map_or(received.text.as_str(), |declared| declared.rest);
     if text.trim().is_empty() && received.files.is_empty() && received.quoted.is_empty() {
         let refusal = Refusal::new(DenialCode::MessageEmpty, "the message declares a scope, and asks for nothing");
-        return Err(refusal.hint("write the request on the line after `/allow CLASS...`"));
+        return Err(refusal.hint("write the request on the line after `/allow CLASS...` or `/allow +CLASS...`"));
     }
     let recorded = Recorded::new(&spans, received.allow, declaration.as_ref(), received.telling);
     Ok(DeclaredScope { recorded: recorded.to_string(), text })

@@ -9,6 +9,7 @@ use crate::channels::inbound::routing;
 use crate::channels::notifications;
 use crate::registry::{self, Person, Role};
 use crate::sessions::store::{self, Session};
+use crate::turns::turn;
 use ironclaw_contract::ids::QuestionId;
 use ironclaw_contract::seam::limits::REASON_BYTES_MAX;
 use ironclaw_ledger::Entry;
@@ -126,6 +127,7 @@ pub(super) fn answer(
         person: by.id,
         principal_kind: row.principal_kind,
         scope: row.scope,
+        binds_contained: turn::binds_contained(tx, row.turn)?,
         labels: row.labels,
         root: row.root,
     };

@@ -4,12 +4,13 @@
 
 use super::allowance::{self, Calling};
 use super::host_requests::Requests;
+use super::page::reasons_of;
 use super::reasons::{StoredReason, origins};
 use super::{bounds, decide, decider_notices, ending};
 use crate::channels::notifications::{self, About};
 use crate::registry::live_settings::LiveSettings;
 use crate::registry::policy::Policy;
-use crate::registry::{self, Agent, mcp};
+use crate::registry::{self, Agent, mcp, tools};
 use crate::turns::calls::{self, Call};
 use crate::turns::items;
 use crate::turns::turn::{self, Turn};
@@ -80,7 +81,7 @@ pub fn ask(tx: &mut WriteTx<'_>, all: &Requests, asking: &Asking<'_>) -> Result<
     let reasons: Vec<StoredReason> = found.iter().map(StoredReason::from).collect();
     if let Some(equal) = requests::equal(tx, turn.session, root, *digest)? {
         match equal.status {
-            Status::Pending | Status::Approved if is_current(tx, &equal, &reasons)? => {
+            Status::Pending | Status::Approved if is_current(tx, &equal, found)? => {
                 requests::move_to(tx, equal.id, turn.id, call.call_id, *output)?;
                 return Ok(Asked::Waits(equal.id));
             }
@@ -145,12 +146,20 @@ pub fn follow_equal(tx: &mut WriteTx<'_>, asking: &Asking<'_>) -> Result<Option<
     let Asking { turn, output, call, class, digest, .. } = asking;
     let root = messages::root_of(tx, turn::newest_message(tx, turn.id)?)?;
     let Some(equal) = requests::equal(tx, turn.session, root, *digest)? else { return Ok(None) };
+    // The scope of a follow-up turn does not bind contained calls, so a call that people were asked about keeps its request.
+    let keeps_request = tools::is_made_again(&call.tool) && root != turn::newest_message(tx, turn.id)?;
     match equal.status {
         // A person finds each approval used.
         Status::Approved if is_in_time(tx, &equal)? => {
             requests::move_to(tx, equal.id, turn.id, call.call_id, *output)?;
             Ok(Some(Asked::Waits(equal.id)))
         }
+        Status::Pending if keeps_request && is_in_time(tx, &equal)? => {
+            requests::move_to(tx, equal.id, turn.id, call.call_id, *output)?;
+            Ok(Some(Asked::Waits(equal.id)))
+        }
+        Status::Expired if keeps_request => Ok(Some(Asked::Refused(DenialCode::CallRejected))),
+        Status::Withdrawn if keeps_request => Ok(Some(Asked::Refused(DenialCode::CallWithdrawn))),
         Status::Pending | Status::Approved => {
             ending::end_for_permitted(tx, &equal)?;
             Ok(None)
@@ -262,9 +271,17 @@ pub(super) fn wait_for_people(
     Ok(())
 }
 
-/// Returns whether a waiting request is for the same reasons, in this generation of the record, and in time.
-fn is_current(tx: &WriteTx<'_>, row: &Row, reasons: &[StoredReason]) -> Result<bool, ironclaw_state::Error> {
-    Ok(row.reasons == canonical::to_string(&reasons) && is_in_time(tx, row)?)
+/// Returns whether a waiting request is for the same reasons, in this generation of the record, and in time. A call that its model makes
+/// again can have fewer reasons: the scope of a follow-up turn does not bind it.
+fn is_current(tx: &WriteTx<'_>, row: &Row, reasons: &[Reason]) -> Result<bool, ironclaw_state::Error> {
+    let is_covered = match tools::is_made_again(&row.tool) {
+        true => {
+            let asked = reasons_of(row)?;
+            reasons.iter().all(|reason| asked.iter().any(|stored| stored.covers(reason)))
+        }
+        false => row.reasons == canonical::to_string(&reasons.iter().map(StoredReason::from).collect::<Vec<_>>()),
+    };
+    Ok(is_covered && is_in_time(tx, row)?)
 }
 
 /// Returns whether a request is of this generation of the record, and has not expired.

@@ -51,8 +51,23 @@ pub enum Reach {
     Message(Box<Message>),
     /// A tool of an MCP server.
     Server(Box<ServerTool>),
+    /// The jail of the session, and the record of its agent.
+    Session {
+        /// The granted directories that the tool can reach.
+        directories: Vec<Directory>,
+    },
     /// None: the tool, its address or its file is gone, and the call has no effect.
     Nowhere,
+}
+
+/// A directory of the machine in the jail of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Directory {
+    /// Its path on the machine.
+    pub source: String,
+    /// Its path in the jail.
+    pub target: String,
+    pub read_only: bool,
 }
 
 /// A request over the network, as this host sends it.
@@ -148,6 +163,7 @@ impl Facts {
             Reach::Request(_) | Reach::Command { .. } | Reach::Push(_) => true,
             Reach::Message(message) => message.receiver.is_none(),
             Reach::Server(tool) => tool.registration.place().has_network(),
+            Reach::Session { .. } => false,
             // The record no longer says where it would go.
             Reach::Nowhere => true,
         }

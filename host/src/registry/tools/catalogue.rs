@@ -7,7 +7,8 @@ pub use super::server_tool::ServerTool;
 use super::levels::{Definition, Level, Room};
 use super::tool::Tool;
 use super::{
-    FIND_TOOLS, GIT_PUSH, NETWORK_COMMAND, READ_SKILL, RUN_COMMAND, Runs, SEND_MESSAGE, find, handled, levels, offered,
+    FIND_TOOLS, GIT_PUSH, NETWORK_COMMAND, READ_SKILL, RUN_COMMAND, Runs, SEND_MESSAGE, asked_tools, find, handled,
+    levels, offered,
 };
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_judge::inputs::with_references;
@@ -193,6 +194,11 @@ impl Catalogue {
                 of_server: Some(OfServer { server: server.clone(), tool: tool.clone(), pin: *pin }),
             }),
         }
+    }
+
+    /// Returns whether people want to be asked about each call of a built-in tool by this agent.
+    pub fn asks_always(&self, name: &str) -> bool {
+        asked_tools(&self.enabled).any(|asked| asked == name)
     }
 
     /// Returns the reason why the agent does not have a tool, or may not call it now.

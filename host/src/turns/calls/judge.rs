@@ -86,6 +86,10 @@ pub struct TurnFacts {
     pub principal: Principal,
     /// The classes that its request asked for.
     pub scope: Classes,
+    /// True if a person declared the scope, so that it binds contained calls too.
+    pub binds_contained: bool,
+    /// True if people granted the agent a directory of the machine for writing.
+    pub has_writable: bool,
     /// The labels of the output, and of the files that its calls read.
     pub labels: Labels,
     /// The tools of the agent.
@@ -178,6 +182,9 @@ pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: ReadCall, has_room: bool) 
         principal: turn.principal,
         receiver: &receiver(listed),
         scope: turn.scope.or(listed),
+        binds_contained: turn.binds_contained && turn.principal == Principal::Person,
+        writes_granted: turn.has_writable && tools::find(&name).is_some_and(tools::Tool::may_change_files),
+        asks_always: turn.catalogue.asks_always(&name),
         labels: turn.labels,
         inputs: &inputs,
         has_notes_of_others: turn.has_notes_of_others,
@@ -233,11 +240,11 @@ fn judgement(
             let codes: Vec<DenialCode> = reasons.iter().map(|reason| reason.code).collect();
             let detail = prepared.looked.map_or_else(|| details(inputs, &codes), |looked| looked.detail);
             match (by_stages.class, runs) {
-                // Only a call that the host runs later can wait, and only a person can be asked: at a message of an agent the one at the
-                // start of the chain.
-                (Some(class), Some(Runs::Await)) if is_asked(turn) => {
-                    Judgement::NeedsPerson { class, reasons: reasons.clone(), detail }
-                }
+                // Only a person can be asked: at a message of an agent the one at the start of the chain.
+                (Some(class), Some(runs)) if is_asked(turn) => match permitted(tool, arguments, class, runs) {
+                    Judgement::Permitted { .. } => Judgement::NeedsPerson { class, reasons: reasons.clone(), detail },
+                    malformed => malformed,
+                },
                 _ => needs_person(reasons, &detail),
             }
         }

@@ -107,7 +107,8 @@ fn result(ok: bool, text: String) -> HostResult {
 pub fn recall_query(agent: &Agent, turn: &TurnFacts, call: &ReadCall) -> Option<(String, usize)> {
     let is_recall = tools::find(&call.tool).is_some_and(|tool| tool.place == Place::Record(RecordTool::Recall));
     let judged = is_recall.then(|| judge(agent, turn, call.clone(), true))?;
-    if !matches!(judged.judgement, Judgement::Permitted { .. }) {
+    // A call that waits for people may be the one that they approved, which runs now.
+    if !matches!(judged.judgement, Judgement::Permitted { .. } | Judgement::NeedsPerson { .. }) {
         return None;
     }
     let recall = Recall::deserialize(&judged.arguments).ok()?;

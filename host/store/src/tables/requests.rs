@@ -271,10 +271,18 @@ pub fn finish(tx: &mut WriteTx<'_>, call: CallId, outcome: CallOutcome) -> Resul
     tx.execute(sql, params![call, Status::from(outcome)]).map(drop)
 }
 
+/// Marks the requests of a turn as unknown whose calls had begun where the output is judged, and have no result.
+pub fn lose_unreported(tx: &mut WriteTx<'_>, turn: TurnId) -> Result<(), Error> {
+    let sql = "UPDATE requests SET status = 'unknown' WHERE turn_id = ?1 AND status = 'running' \
+               AND call_id IN (SELECT id FROM calls WHERE turn_id = ?1 AND runs <> 'await' AND result_item IS NULL)";
+    tx.execute(sql, [turn]).map(drop)
+}
+
 /// Returns whether an approved call of a message's task is about to run or runs in a session that has no open turn for it.
 pub fn is_any_due(tx: &ReadTx<'_>, session: SessionId, root: MessageId) -> Result<bool, Error> {
     let sql = "SELECT EXISTS (SELECT 1 FROM requests JOIN turns ON turns.id = requests.turn_id WHERE requests.session_id = ?1 \
-               AND requests.root = ?2 AND requests.status IN ('approved','running') AND turns.state = 'closed')";
+               AND requests.root = ?2 AND requests.status IN ('approved','running') AND turns.state = 'closed' \
+               AND NOT EXISTS (SELECT 1 FROM calls WHERE calls.id = requests.call_id AND calls.state = 'void'))";
     tx.get(sql, params![session, root], |row| row.get(0))
 }
 

@@ -346,6 +346,11 @@ pub fn set_pending_result(tx: &mut WriteTx<'_>, id: CallId, result: ItemId) -> R
     tx.execute(sql, params![id, result]).map(drop)
 }
 
+/// Ends a call that people approved and that its model makes again. Returns whether it waited.
+pub fn release_call(tx: &mut WriteTx<'_>, id: CallId) -> Result<bool, Error> {
+    Ok(tx.execute("UPDATE calls SET state = 'void' WHERE id = ?1 AND state = 'asked'", [id])? == 1)
+}
+
 /// Ends a call that ran after its turn, and returns whether it was running.
 pub fn end_late_call(tx: &mut WriteTx<'_>, id: CallId, state: CallState) -> Result<bool, Error> {
     Ok(tx.execute("UPDATE calls SET state = ?2 WHERE id = ?1 AND state = 'running'", params![id, state])? == 1)

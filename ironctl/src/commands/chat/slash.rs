@@ -13,7 +13,7 @@ pub const COMMANDS: [(&str, &str); 10] = [
     ("/reasoning", "shows or hides the thoughts of the model behind each answer"),
     ("/new [NAME]", "begins a new conversation with the same agent"),
     ("/model [NAME]", "shows the model endpoint of the agent, or sets it"),
-    ("/allow CLASS -- TEXT", "asks for calls of a class: read write send exec trade"),
+    ("/allow +CLASS -- TEXT", "asks for a class of calls too: read write send exec trade"),
     ("/files [DIRECTORY]", "lists the workspace of this conversation, or one directory"),
     ("/usage", "shows the usage of the agent in the last 7 days"),
     ("/inbox [NUMBER]", "asks you to decide on all that waits, or on one"),

@@ -7,8 +7,8 @@ use crate::channels::agent_messages::{Keys, denied};
 use crate::channels::outbound::delivery::sent_files::{self, Copied};
 use crate::gateway::requests::{self, Asked, Asking};
 use crate::registry::Agent;
-use crate::registry::tools::Runs;
-use crate::turns::calls::{self, Judgement, ResultTarget, TurnFacts};
+use crate::registry::tools::{self, Runs};
+use crate::turns::calls::{self, CallRow, CallState, Judgement, ResultTarget, TurnFacts};
 use crate::turns::memories::Matches;
 use crate::turns::turn::{self, Turn};
 use ironclaw_contract::ids::ItemId;
@@ -20,6 +20,7 @@ use ironclaw_operator::{Bound, DenialCode, LedgerEvent};
 use ironclaw_state::WriteTx;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_store::error::Error;
+use ironclaw_store::refusal::Denied;
 
 /// Adds the bound to the calls for which the turn has no room.
 pub(super) fn record_no_room(judged: &mut [calls::Judged], limits: &turn::Config, used: u32) {
@@ -77,8 +78,8 @@ impl Asks<'_> {
     fn ask(&self, tx: &mut WriteTx<'_>, output: ItemId, judged: &mut calls::Judged) -> Result<Option<i64>, Error> {
         let (class, reasons, detail) = match &judged.judgement {
             Judgement::NeedsPerson { class, reasons, detail } => (*class, reasons.clone(), detail.clone()),
-            Judgement::Permitted { class, runs: Runs::Await | Runs::Row } => (*class, Vec::new(), String::new()),
-            Judgement::Permitted { .. } | Judgement::Refused { .. } => return Ok(None),
+            Judgement::Permitted { class, .. } => (*class, Vec::new(), String::new()),
+            Judgement::Refused { .. } => return Ok(None),
         };
         let asking = Asking {
             turn: self.turn,
@@ -102,6 +103,9 @@ impl Asks<'_> {
         };
         let (judgement, allowance) = match asked {
             None => return Ok(None),
+            Some(Asked::Waits(_)) if tools::is_made_again(&judged.call.tool) => {
+                (self.made_again(tx, output, judged, Judgement::NeedsPerson { class, reasons, detail })?, None)
+            }
             Some(Asked::Waits(_)) => (Judgement::NeedsPerson { class, reasons, detail }, None),
             Some(Asked::Allowed(allowance)) => (Judgement::Permitted { class, runs: Runs::Await }, Some(allowance)),
             Some(Asked::Refused(DenialCode::CallNeedsPerson)) => (calls::needs_person(&reasons, &detail), None),
@@ -110,6 +114,50 @@ impl Asks<'_> {
         };
         judged.judgement = judgement;
         Ok(allowance)
+    }
+
+    /// Uses up the approvals of a call that its model makes again after people approved it, so that it runs now. Returns `waits` for one
+    /// that still waits for people.
+    fn made_again(
+        &self,
+        tx: &mut WriteTx<'_>,
+        output: ItemId,
+        judged: &calls::Judged,
+        waits: Judgement,
+    ) -> Result<Judgement, Error> {
+        let call = judged.call.call_id;
+        let is = |tx: &WriteTx<'_>, status| {
+            Ok::<_, Error>(requests::find_by_call(tx, call)?.is_some_and(|request| request.status == status))
+        };
+        if !is(tx, requests::Status::Approved)? {
+            return Ok(waits);
+        }
+        let (Some(class), Some(tool)) = (judged.by_stages.class, tools::find(&judged.call.tool)) else {
+            return Ok(waits);
+        };
+        let row = CallRow {
+            id: call,
+            session: self.turn.session,
+            turn: self.turn.id,
+            output,
+            tool: judged.call.tool.clone(),
+            runs: Some(tool.runs()),
+            digest: judged.digest,
+            state: CallState::Permitted,
+            result: None,
+        };
+        let (turn, agent, arguments) = (self.turn, self.agent.id, &judged.arguments);
+        let running = requests::Running { turn, agent, call: &judged.call, arguments, row: &row };
+        match requests::use_approvals(tx, &self.shared.executor.requests, &running, &judged.by_stages) {
+            // The approvals are used up for the run of this output.
+            Ok(_) => Ok(Judgement::Permitted { class, runs: tool.runs() }),
+            // What it would do changed after the approval, so it waits again.
+            Err(Denied::Refused(_)) if is(tx, requests::Status::Pending)? => Ok(waits),
+            Err(Denied::Refused(refusal)) => {
+                Ok(Judgement::Refused { code: refusal.code, detail: String::new(), bound: None })
+            }
+            Err(Denied::Failed(error)) => Err(error),
+        }
     }
 
     /// Returns a recorded call with its verdict, for the sandbox.
@@ -147,6 +195,7 @@ impl Asks<'_> {
                 let item = calls::record_result(tx, target, call.call_id, &call.tool, author, ran.as_ref())?;
                 let body = ran.value;
                 calls::settle(tx, call.call_id, item.tuple.item, body.outcome)?;
+                requests::finish(tx, call.call_id, body.outcome)?;
                 Entry::new(LedgerEvent::CallRan)
                     .session(target.session)
                     .turn(target.turn)

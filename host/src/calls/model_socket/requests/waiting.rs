@@ -7,6 +7,7 @@ use crate::calls::executor::{Place, When};
 use crate::calls::model_socket::Server;
 use crate::gateway::requests::{self, Row, Status};
 use crate::registry;
+use crate::registry::tools;
 use crate::turns::calls::{self, CallRow, CallState, ResultBody, ResultTarget, Runs};
 use crate::turns::context::Unanswered;
 use crate::turns::items;
@@ -41,6 +42,8 @@ enum Step {
     Leave,
     Run,
     RunApproved,
+    /// People approved it, and its model makes it again.
+    Release,
     /// It waits for people, and one of them is present; with the rest of the turn's pause.
     Wait(Duration),
     /// It waits for people, and the turn does not wait for them.
@@ -114,6 +117,10 @@ impl Server {
                     return self.was_asked_again(call).await;
                 }
             }
+            Step::Release => {
+                let place = Place { session: self.session, turn, call, key: Arc::clone(&self.key) };
+                self.shared.executor.release(place).await?;
+            }
             Step::Tell(row) | Step::Absent(row) => self.notify_pending(turn, *row).await?,
             Step::Refuse(code) => self.refuse_asked(turn, call, code).await?,
             Step::Leave | Step::Wait(_) => {}
@@ -157,6 +164,7 @@ impl Server {
                 let wait_ms = i64::from(shared.executor.settings.now().approval.wait_seconds) * 1000;
                 let rest = Duration::from_millis(u64::try_from(wait_ms - open.waited_ms).unwrap_or(0));
                 Ok::<_, Unanswered<Error>>(match request.status {
+                    Status::Approved if tools::is_made_again(&row.tool) => Step::Release,
                     Status::Approved => Step::RunApproved,
                     Status::Pending if is_over || rest.is_zero() => Step::Tell(Box::new(request)),
                     Status::Pending if is_present(tx, &shared.executor.requests, &request)? => Step::Wait(rest),
@@ -246,9 +254,13 @@ fn pending_text(row: &Row) -> String {
     let granting = granting.map_or_else(String::new, |code| {
         format!(" To make such calls without a decision each time: {}.", calls::advice(*code))
     });
+    let after = match tools::is_made_again(&row.tool) {
+        true => "A later turn says when it may run; make it again then, and not before.",
+        false => "You will be told in a later turn; do not make it again.",
+    };
     format!(
-        "pending {} ({}): a person has to decide about exactly this call. It has not run. You will be told in a later turn; do not make it \
-         again. Do what you can without it, and say in your answer that it waits.{granting}",
+        "pending {} ({}): a person has to decide about exactly this call. It has not run. {after} Do what you can without it, and say in \
+         your answer that it waits.{granting}",
         row.id,
         names.join(", ")
     )

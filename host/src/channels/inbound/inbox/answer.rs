@@ -9,6 +9,7 @@ use crate::sessions::store::Session;
 use ironclaw_contract::ids::{MessageId, PersonId, QuestionId};
 use ironclaw_contract::seam::message::{Author, Kind, Span};
 use ironclaw_judge::provenance::{Labelled, Labels, Provenance};
+use ironclaw_judge::scope::recorded::Recorded as Scope;
 use ironclaw_judge::{Classes, Principal};
 use ironclaw_state::WriteTx;
 use ironclaw_state::keys::WrappingKey;
@@ -41,6 +42,8 @@ pub struct Answer<'a> {
     pub principal_kind: Principal,
     /// The classes of the turn that asked.
     pub scope: Classes,
+    /// True if a person declared them for contained calls too.
+    pub binds_contained: bool,
     /// The labels of the output that asked.
     pub labels: Labels,
     /// The message whose task it continues.
@@ -84,7 +87,7 @@ pub fn record(
     }
     let id = MessageId::new();
     // The scope of the turn that asked, exactly: an answer never adds to it.
-    let scope = format!("declared:{}", answer.scope);
+    let scope = Scope::continuing(answer.scope, answer.binds_contained).to_string();
     let key = content_key(session, wrapping)?;
     let labelled = Labelled::new(&*body, Provenance::HostAbout { output: answer.labels });
     let text = Text { body: labelled, spans, scope, hop: 0 };

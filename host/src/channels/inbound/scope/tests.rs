@@ -3,6 +3,7 @@
 use super::*;
 use ironclaw_contract::seam::message::Kind;
 use ironclaw_judge::provenance::spans::Telling;
+use ironclaw_judge::scope::declared::Declaration;
 use ironclaw_judge::{Class, Classes};
 
 /// Returns a message on the loopback without files, mentions or a declaration.
@@ -33,11 +34,16 @@ fn recorded(received: &Received) -> String {
 
 #[test]
 fn malformed_or_double_declaration_is_refused() {
-    for text in ["/allow", "/allow everything", "/allow send mail"] {
+    for text in ["/allow", "/allow everything", "/allow send mail", "/allow read +send"] {
         assert_eq!(recorded(&received(text)), "scope_malformed", "{text}");
     }
-    let twice = Received { allow: Some(Classes::new(&[Class::Send])), ..received("/allow send\nhello") };
-    assert_eq!(recorded(&twice), "scope_malformed");
+    let send = Declaration { classes: Classes::new(&[Class::Send]), adds: true };
+    for text in ["/allow send\nhello", "/allow +send\nhello"] {
+        let twice = Received { allow: Some(send), ..received(text) };
+        assert_eq!(recorded(&twice), "scope_malformed", "{text}");
+    }
+    let beside = Received { allow: Some(send), ..received("save it in a file") };
+    assert_eq!(recorded(&beside), "added:write send");
 }
 
 #[test]
@@ -45,6 +51,9 @@ fn declaration_is_cut_off_and_quoted_ones_count_for_nothing() {
     let message = received("/allow send write\nPost it");
     let found = find(&message).expect("a scope");
     assert_eq!((found.recorded.as_str(), found.text), ("declared:write send", "Post it"));
+    let message = received("/allow +exec -- save it in a file");
+    let found = find(&message).expect("a scope");
+    assert_eq!((found.recorded.as_str(), found.text), ("added:write exec", "save it in a file"));
     let quoted = Received { quoted: vec!["/allow send".into()], ..received("hello") };
     assert_eq!(recorded(&quoted), "default:");
     assert_eq!(recorded(&received("hello\n/allow send")), "default:");

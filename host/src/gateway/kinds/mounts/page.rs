@@ -31,6 +31,13 @@ impl Page for Vec<Mount> {
         for mount in self {
             put_mount(page, mount, now(before, &mount.source));
         }
+        if writable > 0 {
+            page.add(
+                "With a directory that it may write, its calls of write_file and run_command need a request that asks for `write`, or for \
+                 their own class. Otherwise they wait for a person."
+                    .to_owned(),
+            );
+        }
     }
 }
 

@@ -2,13 +2,13 @@
 //!
 //! Judges nothing, and reads a secret only by its name and version. See [`crate::calls::executor`] for the effect that is made from them.
 
-use super::{Facts, Message, Reach, Reached, RegisteredChannel, SentRequest, ServerTool};
+use super::{Directory, Facts, Message, Reach, Reached, RegisteredChannel, SentRequest, ServerTool};
 use crate::channels::outbound::delivery::sent_files;
 use crate::registry::secrets;
 use crate::registry::tools::SEND_FILE;
 use crate::registry::tools::catalogue::OfServer;
-use crate::registry::tools::{self, OutsideTool};
-use crate::registry::{channels, destinations, egress, mcp};
+use crate::registry::tools::{self, OutsideTool, Place};
+use crate::registry::{channels, destinations, egress, mcp, mounts};
 use crate::sessions::store;
 use crate::turns::calls::http::{self, Network};
 use ironclaw_contract::ids::{AgentId, CallId, SessionId};
@@ -51,13 +51,24 @@ impl Facts {
 
 impl Reading<'_> {
     fn built_in(&self, tx: &ReadTx<'_>) -> Result<Reach, Error> {
-        match tools::outside(self.tool) {
-            Some(OutsideTool::HttpFetch) => self.request(tx),
-            Some(OutsideTool::NetworkCommand) => self.command(tx),
-            Some(OutsideTool::GitPush) => self.push(tx),
-            Some(OutsideTool::SendMessage | OutsideTool::SendFile) => self.message(tx),
+        match tools::find(self.tool).map(|tool| tool.place) {
+            Some(Place::Outside(OutsideTool::HttpFetch)) => self.request(tx),
+            Some(Place::Outside(OutsideTool::NetworkCommand)) => self.command(tx),
+            Some(Place::Outside(OutsideTool::GitPush)) => self.push(tx),
+            Some(Place::Outside(OutsideTool::SendMessage | OutsideTool::SendFile)) => self.message(tx),
+            Some(Place::Jail) => self.jail(tx),
+            Some(Place::Record(_) | Place::Row) => Ok(Reach::Session { directories: Vec::new() }),
             None => Ok(Reach::Nowhere),
         }
+    }
+
+    fn jail(&self, tx: &ReadTx<'_>) -> Result<Reach, Error> {
+        let directories = mounts::list_for_agent(tx, self.agent)?.into_iter().map(|mount| Directory {
+            source: mount.source.display().to_string(),
+            target: mount.target,
+            read_only: mount.read_only,
+        });
+        Ok(Reach::Session { directories: directories.collect() })
     }
 
     fn text(&self, name: &str) -> &str {

@@ -4,7 +4,7 @@
 //! is in a digest among the identifiers. See [`crate::gateway::review_page`].
 
 use super::standing::Standing;
-use super::{Facts, Message, Reach, Reached, RegisteredChannel, SentRequest, ServerTool};
+use super::{Directory, Facts, Message, Reach, Reached, RegisteredChannel, SentRequest, ServerTool};
 use crate::gateway::review_page::Page;
 use crate::registry::mcp::{Credential, Login, Place, Registration, issuer};
 use crate::registry::secrets::{Version, Versioned};
@@ -26,6 +26,7 @@ pub fn put(page: &mut Page, facts: &Facts) {
         Reach::Push(host) => section.push(host.as_deref()),
         Reach::Message(message) => section.message(message),
         Reach::Server(tool) => section.server(tool),
+        Reach::Session { directories } => section.session(directories),
         Reach::Nowhere => section.line("nowhere: the tool, its address or its file is gone"),
     }
 }
@@ -54,7 +55,7 @@ pub fn put_digests(page: &mut Page, facts: &Facts) {
             page.put("  ", &format!("confirmed form of the tool: {}", tool.pin));
             page.put("  ", &format!("registration of the server: {}", digest(&tool.registration)));
         }
-        Reach::Command { .. } | Reach::Push(_) | Reach::Message(_) | Reach::Nowhere => {}
+        Reach::Command { .. } | Reach::Push(_) | Reach::Message(_) | Reach::Session { .. } | Reach::Nowhere => {}
     }
 }
 
@@ -97,6 +98,19 @@ impl Section<'_> {
         for tunnel in tunnels {
             self.entry(&host_of(tunnel));
             self.detail(&format!("bytes that it sends: at most {}", tunnel.upload_bytes_max()));
+        }
+    }
+
+    fn session(&mut self, directories: &[Directory]) {
+        self.line("stays on this machine: it acts in the jail of its conversation, and on the notes and schedules of its agent");
+        self.line(if directories.is_empty() {
+            "directories of the machine: none"
+        } else {
+            "directories of the machine:"
+        });
+        for Directory { source, target, read_only } in directories {
+            let access = if *read_only { "read-only" } else { "read and write" };
+            self.entry(&format!("{} as {}, {access}", visible::name(source), visible::name(target)));
         }
     }
 

@@ -193,9 +193,14 @@ impl Random {
         }
     }
 
+    fn directory(&mut self) -> Directory {
+        let (source, target, read_only) = (self.text(), self.text(), self.below(2) == 0);
+        Directory { source, target, read_only }
+    }
+
     fn facts(&mut self) -> Facts {
         let mut arguments = self.arguments();
-        let (tool, reach) = match self.below(6) {
+        let (tool, reach) = match self.below(7) {
             0 => ("http_fetch", Reach::Request(Box::new(self.sent_request(&mut arguments)))),
             1 => {
                 let hosts = (0..self.below(3)).map(|_| self.reached()).collect();
@@ -209,6 +214,7 @@ impl Random {
                 let (pin, registration) = (Digest::of(self.text().as_bytes()), self.registration());
                 ("a__look", Reach::Server(Box::new(ServerTool { server, tool, pin, registration })))
             }
+            5 => ("write_file", Reach::Session { directories: (0..self.below(3)).map(|_| self.directory()).collect() }),
             _ => ("http_fetch", Reach::Nowhere),
         };
         Facts { tool: tool.to_owned(), arguments, reach }
@@ -258,6 +264,10 @@ impl Random {
                     _ => tool.tool = self.text(),
                 }
             }
+            Reach::Session { directories } => match self.below(2) {
+                0 => directories.push(self.directory()),
+                _ => drop(directories.pop()),
+            },
             Reach::Nowhere => other.arguments = self.arguments(),
         }
         other
@@ -309,6 +319,7 @@ fn value_stays_only_with_a_server_without_a_network() {
                 described.url.is_none() && described.hosts.is_empty()
             }
             Reach::Message(message) => message.receiver.is_some(),
+            Reach::Session { .. } => true,
             Reach::Request(_) | Reach::Command { .. } | Reach::Push(_) | Reach::Nowhere => false,
         };
         assert_eq!(facts.leaves_machine(), !stays, "{facts:?}");

@@ -29,6 +29,8 @@ fn turn() -> TurnFacts {
     TurnFacts {
         principal: Principal::Person,
         scope: Classes::new(&[Class::Read, Class::Write]),
+        binds_contained: false,
+        has_writable: false,
         labels: Labels::from_provenance(Provenance::Tool),
         catalogue: Catalogue::default(),
         network: Network::default(),
