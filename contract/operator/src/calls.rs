@@ -178,6 +178,9 @@ pub struct Tool {
     pub rules: Vec<ToolRule>,
     /// The names of the agents that have it.
     pub agents: Vec<String>,
+    /// The names of the agents whose calls of it always ask people.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub always_asked_of: Vec<String>,
 }
 
 /// A call to judge without running it.

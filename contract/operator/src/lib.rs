@@ -273,6 +273,9 @@ pub struct Agent {
     pub persona: String,
     /// The tools that it may call.
     pub enabled_tools: Vec<String>,
+    /// The built-in tools about whose calls people are always asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub always_asked: Vec<String>,
     /// The time of its creation, RFC 3339.
     pub created_at: String,
     /// The number of its sessions.

@@ -164,8 +164,16 @@ pub async fn tools(State(api): State<Api>) -> Reply<Vec<Tool>> {
         let having = agents.iter().filter(|agent| agent.enabled_tools.iter().any(|name| name == tool));
         having.map(|agent| agent.name.clone()).collect()
     };
+    let asked = |tool: &str| {
+        let asked = agents.iter().filter(|agent| tools::asked_tools(&agent.enabled_tools).any(|name| name == tool));
+        asked.map(|agent| agent.name.clone()).collect()
+    };
     let policy = &api.changes.settings().policy;
-    let view = |tool: &'static tools::Tool| view(tool, &tool.manifest, has(tool.name), rules(policy, tool.name));
+    let view = |tool: &'static tools::Tool| Tool {
+        agents: has(tool.name),
+        always_asked_of: asked(tool.name),
+        ..view(tool, &tool.manifest, rules(policy, tool.name))
+    };
     Ok(Json(tools::builtin().iter().map(view).collect()))
 }
 
@@ -197,7 +205,7 @@ pub(super) fn answers(trace: &[(Stage, Answered)]) -> Vec<CallStage> {
     recorded(&calls::stages(trace))
 }
 
-fn view(tool: &tools::Tool, manifest: &manifest::Manifest, agents: Vec<String>, rules: Vec<ToolRule>) -> Tool {
+fn view(tool: &tools::Tool, manifest: &manifest::Manifest, rules: Vec<ToolRule>) -> Tool {
     Tool {
         name: tool.name.to_owned(),
         description: tool.description.to_owned(),
@@ -208,7 +216,8 @@ fn view(tool: &tools::Tool, manifest: &manifest::Manifest, agents: Vec<String>, 
         effect: manifest.effect.clone(),
         arguments: tools::fields(manifest),
         rules,
-        agents,
+        agents: Vec::new(),
+        always_asked_of: Vec::new(),
     }
 }
 

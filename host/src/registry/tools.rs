@@ -76,6 +76,11 @@ pub fn asked_tools(entries: &[String]) -> impl Iterator<Item = &str> {
     entries.iter().filter_map(|entry| entry.strip_suffix(ASKS))
 }
 
+/// Returns whether an entry of an agent gives it a tool, and does not tighten one.
+pub fn gives_tool(entry: &str) -> bool {
+    !entry.ends_with(ASKS)
+}
+
 /// Refuses names of tools that no agent can have.
 ///
 /// # Errors

@@ -244,6 +244,70 @@ fn other_calls_of_the_task_keep_waiting_in_its_follow_up() {
 }
 
 #[test]
+fn tool_that_always_asks_waits_until_people_change_it() {
+    let stage = Stage::new(PEOPLE_AWAY);
+    let set = |answer: &str, more: &[&str]| {
+        let words = ["tool", "set", "write_file", "--always-ask", answer, "--agent", "a"];
+        stage.host.ctl(&[&words[..], more].concat())
+    };
+    set("yes", &[]).ok();
+    let agent = || stage.host.ctl(&["--json", "agent", "show", "a"]).ok().json();
+    assert_eq!(agent()["always_asked"], json!(["write_file"]));
+    let tools = agent()["enabled_tools"].as_array().expect("tools").clone();
+    assert!(tools.contains(&json!("write_file")) && !tools.contains(&json!("write_file:ask")), "{tools:?}");
+    let shown = stage.host.ctl(&["--json", "tool", "show", "write_file"]).ok().json();
+    assert_eq!(shown["always_asked_of"], json!(["a"]));
+    let asks = ("asked".to_owned(), "call_always_asks".to_owned());
+    assert_eq!(stage.call("/allow +write -- go", "write_file", writing("a.txt")), asks);
+    let entry = waiting(&stage.raw);
+    assert_eq!(entry["reasons"][0]["decider"], "policy", "{entry}");
+    assert_eq!(approve(&stage.raw, &entry).0, 200);
+    wait_for("the call", || request(&stage.raw, &entry["id"])["status"] == "done");
+    assert_eq!(stage.file("a.txt").as_deref(), Some("tulip"));
+    assert_eq!(stage.call("look", "list_dir", json!({ "path": "." })), done(), "other tools do not ask");
+    // Without a person who confirms the page, the loosening waits.
+    let waits = set("no", &[]);
+    assert_ne!(waits.code, 0, "{}", waits.stdout);
+    let change = inbox(&stage.raw).into_iter().find(|entry| entry["type"] == "change").expect("a change");
+    let id = change["id"].as_str().expect("an id");
+    let page = stage.raw.get(&format!("/v1/changes/{id}")).1;
+    assert!(page["shown"].to_string().contains("NO LONGER ask"), "{page}");
+    assert_eq!(stage.call("go again", "write_file", writing("b.txt")), asks);
+    stage.host.ctl(&["approve", id]).ok();
+    assert_eq!(agent().get("always_asked"), None);
+    assert_eq!(stage.call("go once more", "write_file", writing("c.txt")), done());
+    assert_eq!(stage.host.ctl(&["tool", "set", "rm", "--always-ask", "yes", "--agent", "a"]).code, 1);
+    stage.host.ctl(&["audit", "verify"]).ok();
+}
+
+#[test]
+fn each_place_of_a_tool_can_ask_and_runs_once() {
+    let stage = Stage::new(PEOPLE_AWAY);
+    let change = json!({ "kind": "persona", "payload": { "instructions": "be brief" }, "reason": "it is time" });
+    for (tool, with) in [
+        ("request_capability_change", change),
+        ("recall", json!({ "query": "tulips" })),
+        ("run_command", json!({ "command": "echo tulip >> ran.txt" })),
+    ] {
+        stage.host.ctl(&["tool", "set", tool, "--always-ask", "yes", "--agent", "a"]).ok();
+        let asks = ("asked".to_owned(), "call_always_asks".to_owned());
+        assert_eq!(stage.call(&format!("use {tool}"), tool, with), asks, "{tool}");
+        let entry = waiting(&stage.raw);
+        assert_eq!(approve(&stage.raw, &entry).0, 200, "{tool}");
+        wait_for(tool, || request(&stage.raw, &entry["id"])["status"] == "done");
+        let count = |event: &str| stage.host.entries(event).len();
+        wait_for("the end of the turns", || count("turn.opened") == count("turn.closed"));
+        for entry in inbox(&stage.raw) {
+            stage.host.ctl(&["reject", entry["id"].as_str().expect("an id")]).ok();
+        }
+    }
+    assert_eq!(stage.file("ran.txt").as_deref(), Some("tulip\n"));
+    let proposed = stage.host.entries("change.proposed");
+    assert_eq!(proposed.iter().filter(|entry| entry["data"]["kind"] == "persona").count(), 1, "{proposed:?}");
+    assert_eq!(stage.host.entries("request.used").len(), 3);
+}
+
+#[test]
 fn host_death_around_the_approval_leaves_one_effect() {
     for (point, status) in [("request_approved", "done"), ("call_followed_up", "done"), ("call_recorded", "unknown")] {
         let mut stage = Stage::of(PEOPLE_AWAY, Build::Failpoints);

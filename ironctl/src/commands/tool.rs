@@ -3,12 +3,14 @@
 //! Never gives a tool to an agent: `ironctl agent set` does. See [`crate::commands::why`] for a call that was made.
 
 use super::mcp;
+use super::propose;
 use super::why::stage_rows;
 use crate::at::At;
 use crate::failure::Error;
 use crate::output::joined;
 use clap::Subcommand;
-use ironclaw_operator::{Class, ManifestSchema, TestCall, TestedCall, Tool, ToolRule, routes};
+use ironclaw_operator::{ChangeKind, Class, ManifestSchema, TestCall, TestedCall, Tool, ToolRule, routes};
+use serde_json::json;
 
 /// The verbs of `ironctl tool`.
 #[derive(Debug, Subcommand)]
@@ -21,6 +23,21 @@ pub enum Action {
     Show {
         /// Name of the tool
         tool: String,
+    },
+    /// Ask people about each call of a built-in tool by an agent, or no longer
+    #[command(after_help = "Example:\n  ironctl tool set run_command --always-ask yes --agent assistant")]
+    Set {
+        /// Name of the tool
+        tool: String,
+        /// yes: each call waits for people; no: the usual rules decide
+        #[arg(long, value_name = "yes|no")]
+        always_ask: YesNo,
+        /// Name or id of the agent
+        #[arg(long)]
+        agent: String,
+        /// Approve a change to `no` without being asked
+        #[arg(long)]
+        yes: bool,
     },
     /// Print the JSON Schema of manifests: the fields, classes and rules
     #[command(after_help = "Example:\n  ironctl tool schema")]
@@ -43,10 +60,18 @@ pub enum Action {
     },
 }
 
+/// An answer as an argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum YesNo {
+    Yes,
+    No,
+}
+
 pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     match action {
         Action::List => list(at).await,
         Action::Show { tool } => show(at, &tool).await,
+        Action::Set { tool, always_ask, agent, yes } => set(at, &tool, always_ask, &agent, yes).await,
         Action::Schema => schema(at).await,
         Action::Test { agent, tool, arguments, allow, external } => {
             test(at, &tool, TestCall { agent, arguments, allow, external, typed: false }).await
@@ -57,9 +82,17 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
 async fn list(at: &At) -> Result<(), Error> {
     let tools = at.client()?.call(routes::TOOLS, []).await?;
     at.out.json(&tools)?;
-    let row =
-        |tool: Tool| [tool.name, tool.class.to_string(), tool.reach.to_string(), tool.effect, tool.agents.join(" ")];
-    at.out.table(["TOOL", "CLASS", "REACH", "EFFECT", "AGENTS"], tools.into_iter().map(row))
+    let row = |tool: Tool| {
+        [
+            tool.name,
+            tool.class.to_string(),
+            tool.reach.to_string(),
+            tool.effect,
+            tool.agents.join(" "),
+            tool.always_asked_of.join(" "),
+        ]
+    };
+    at.out.table(["TOOL", "CLASS", "REACH", "EFFECT", "AGENTS", "ALWAYS ASKED"], tools.into_iter().map(row))
 }
 
 async fn show(at: &At, name: &str) -> Result<(), Error> {
@@ -77,6 +110,9 @@ async fn show(at: &At, name: &str) -> Result<(), Error> {
         at.out.line("no agent has it")?;
     } else {
         at.out.line(format!("agents: {}", tool.agents.join(" ")))?;
+    }
+    if !tool.always_asked_of.is_empty() {
+        at.out.line(format!("every call needs a person for: {}", tool.always_asked_of.join(" ")))?;
     }
     let row = |(name, argument): (String, ironclaw_operator::ToolArgument)| {
         let receiver = if argument.outward { "a third party" } else { "" };
@@ -96,6 +132,16 @@ fn rule_row(rule: ToolRule) -> [String; 6] {
     let requester = if rule.requester_may_approve { "counts" } else { "does not count" };
     let hours = format!("after {} h", rule.expires_hours);
     [rule.class.to_string(), table, joined(rule.roles, " "), rule.approvals.to_string(), requester.to_owned(), hours]
+}
+
+/// Proposes the change, and approves one that only tightens at once.
+async fn set(at: &At, tool: &str, always_ask: YesNo, agent: &str, yes: bool) -> Result<(), Error> {
+    let (field, is_approved) = match always_ask {
+        YesNo::Yes => ("add", true),
+        YesNo::No => ("remove", yes),
+    };
+    let payload = json!({ field: [format!("{tool}:ask")] });
+    propose::decide_and_print(at, ChangeKind::EnabledTools, Some(agent), payload, is_approved).await
 }
 
 async fn schema(at: &At) -> Result<(), Error> {

@@ -103,6 +103,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         arguments: arguments(),
         rules: vec![rule.clone(), ToolRule { table: None, ..rule.clone() }],
         agents: vec!["clerk".to_owned()],
+        always_asked_of: Vec::new(),
     };
     let asked = TestCall {
         agent: "clerk".to_owned(),

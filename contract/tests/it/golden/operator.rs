@@ -275,6 +275,7 @@ fn agents() -> Vec<Shape> {
         follows_default: true,
         persona: "You keep the books.".to_owned(),
         enabled_tools: vec!["read_file".to_owned()],
+        always_asked: Vec::new(),
         created_at: AT.to_owned(),
         sessions: 1,
         access: Access::Members,

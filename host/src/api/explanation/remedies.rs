@@ -153,6 +153,10 @@ fn asked(
         let command = format!("ironctl chat {}{allow}", agent.name);
         all.push(remedy("ask for the class in the message", command));
     }
+    if catalogue.asks_always(&made.tool) {
+        let command = format!("ironctl tool set {} --always-ask no --agent {}", made.tool, agent.name);
+        all.push(remedy("let the usual rules decide on its calls", command));
+    }
     // A request without a grant quotes the command that grants it.
     if let Some((_, command)) = detail.split_once("ironctl egress grant AGENT") {
         all.push(remedy("grant the request", format!("ironctl egress grant {}{command}", agent.name)));

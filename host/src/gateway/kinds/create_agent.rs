@@ -7,7 +7,7 @@ use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
 use crate::gateway::writers;
 use crate::registry::live_settings::HostPolicy;
-use crate::registry::{self, Agent, AgentDraft, Person, Role, channels, roles};
+use crate::registry::{self, Agent, AgentDraft, Person, Role, channels, roles, tools};
 use ironclaw_contract::seam::change::{Access, AgentRole, Change, CreateAgent, Engage};
 use ironclaw_operator::DenialCode;
 use ironclaw_state::{ReadTx, WriteTx};
@@ -91,7 +91,7 @@ fn check_within(
         Err(refusal.hint("an owner or admin of the host can request it, or change the new agent later").into())
     };
     let has = |tool: &&String| creator.is_some_and(|creator| creator.enabled_tools.contains(tool));
-    if let Some(tool) = wanted.enabled_tools.iter().find(|tool| !has(tool)) {
+    if let Some(tool) = wanted.enabled_tools.iter().find(|tool| tools::gives_tool(tool) && !has(tool)) {
         return refuse(format!("the tool {tool}"));
     }
     for wiring in &wanted.wirings {

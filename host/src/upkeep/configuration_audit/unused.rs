@@ -3,7 +3,7 @@
 //! A right that is younger than that time is no finding, and neither is a tool that an agent has by default.
 
 use crate::registry::tokens::FILE_TOKEN_NAME;
-use crate::registry::tools::usual;
+use crate::registry::tools::{gives_tool, usual};
 use crate::registry::{self, Agent, TokenState, egress, mcp, skills, tokens};
 use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_judge::manifest::server;
@@ -35,7 +35,7 @@ fn find_rights(tx: &ReadTx<'_>, agent: &Agent, since: i64, all: &mut Vec<Finding
     };
     let (name, usual): (_, Vec<&str>) = (|| agent.name.clone(), usual().collect());
     let mut tools = agent.enabled_tools.clone();
-    tools.retain(|tool| !used.contains(tool) && !usual.contains(&tool.as_str()));
+    tools.retain(|tool| gives_tool(tool) && !used.contains(tool) && !usual.contains(&tool.as_str()));
     if !tools.is_empty() && is_old(ChangeKind::EnabledTools)? {
         all.push(Finding::ToolsUnused { agent: name(), tools });
     }

@@ -39,6 +39,7 @@ pub fn print(out: Output, agent: &Agent) -> Result<(), Error> {
     let guard = agent.abilities.as_ref().map(|abilities| abilities.mode.to_string());
     page.add("guard mode", guard);
     page.add("tools", [agent.enabled_tools.join(" ")]);
+    page.add("always asked", [agent.always_asked.join(" ")]);
     if let Some(abilities) = &agent.abilities {
         page.add("by itself", [abilities.automatic_tools.join(" ")]);
     }

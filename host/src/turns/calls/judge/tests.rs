@@ -98,6 +98,34 @@ fn unknown_disabled_malformed_or_outside_call_is_refused() {
 }
 
 #[test]
+fn contained_call_waits_for_its_person_and_for_no_schedule() {
+    let of = |entries: &[&str], turn: TurnFacts, tool: &str, arguments: &str| {
+        let agent = agent(entries);
+        let catalogue = Catalogue::new(&agent.enabled_tools, CommandReach::Jail, Vec::new());
+        judge(&agent, &TurnFacts { catalogue, ..turn }, call(tool, arguments), true).judgement
+    };
+    let reading = || TurnFacts { scope: Classes::new(&[Class::Read]), binds_contained: true, ..turn() };
+    let (write, run) = (r#"{"path":"a","content":"b"}"#, r#"{"command":"true"}"#);
+    for (entries, facts, tool, arguments, code) in [
+        (&["write_file"][..], reading(), "write_file", write, DenialCode::CallScope),
+        (&["run_command"], reading(), "run_command", run, DenialCode::CallScope),
+        (&["write_file", "write_file:ask"], turn(), "write_file", write, DenialCode::CallAlwaysAsks),
+        (&["recall", "recall:ask"], turn(), "recall", r#"{"query":"tea"}"#, DenialCode::CallAlwaysAsks),
+    ] {
+        match of(entries, facts, tool, arguments) {
+            Judgement::NeedsPerson { reasons, .. } => assert_eq!(main_code(&reasons), code, "{tool}"),
+            other => panic!("{tool}: {other:?}"),
+        }
+    }
+    let of_schedule = OfTurn { may: vec!["write".to_owned()], is_typed: true, ..OfTurn::default() };
+    let schedule = TurnFacts { principal: Principal::Schedule, of_schedule, ..turn() };
+    let refused = of(&["write_file", "write_file:ask"], schedule.clone(), "write_file", write);
+    assert_eq!(refused.refusal_code(), Some(DenialCode::CallAlwaysAsks), "no person is asked");
+    let granted = TurnFacts { has_writable: true, ..schedule };
+    assert_eq!(of(&["write_file"], granted, "write_file", write).refusal_code(), None, "its list has the class");
+}
+
+#[test]
 fn run_of_a_schedule_is_permitted_its_list_and_reading() {
     let agent = agent(&["read_file", "write_file", "run_command"]);
     let of = |may: &[&str], tool: &str, arguments: &str| {
