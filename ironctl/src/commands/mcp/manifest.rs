@@ -4,7 +4,6 @@
 
 use crate::failure::Error;
 use crate::output::is_unsafe;
-use ironclaw_contract::seam::seal::Label;
 use ironclaw_operator::{
     ArgumentRule, Class, InputType, MCP_EFFECT, McpListed, McpServer, McpServerTool, ToolArgument,
 };
@@ -51,6 +50,9 @@ pub fn to_toml(server: &McpServer) -> Result<String, Error> {
     Ok(text)
 }
 
+/// The label that a floor needs if its manifest names none.
+const TYPED: &str = "UserSurfaceInput";
+
 /// Returns the fields of an argument in a manifest.
 fn fields(argument: &ToolArgument) -> String {
     let mut fields = vec![format!("rule = {}", quoted(argument.rule.name()))];
@@ -59,7 +61,8 @@ fn fields(argument: &ToolArgument) -> String {
     if let Some(kind) = own.filter(|kind| *kind != InputType::Any) {
         fields.push(format!("type = {}", quoted(kind.name())));
     }
-    if own.is_some() && argument.needs != [Label::UserSurfaceInput] {
+    let is_usual = argument.needs.iter().map(|label| label.name()).eq([TYPED]);
+    if own.is_some() && !is_usual {
         let needs: Vec<String> = argument.needs.iter().map(|label| quoted(label.name())).collect();
         fields.push(format!("needs = [{}]", needs.join(", ")));
     }
