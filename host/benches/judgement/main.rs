@@ -6,6 +6,8 @@
 #[path = "../round/figures.rs"]
 #[allow(dead_code)]
 mod figures;
+#[path = "inputs.rs"]
+mod inputs;
 
 use figures::{Report, Samples};
 use hmac::{Hmac, KeyInit, Mac};
@@ -62,6 +64,7 @@ fn main() {
         assert_eq!(matches!(judged.judgement, Judgement::Permitted { .. }), permitted, "{:?}", judged.judgement);
         measure(&mut report, key, what, &sealer, (context, person, url), &wanted);
     }
+    inputs::measure(&mut report);
     report.print();
 }
 

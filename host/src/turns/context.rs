@@ -247,7 +247,7 @@ pub fn compose(
     cache: &mut ItemCache,
 ) -> Result<Prompt, Error> {
     let catalogue = mcp::catalogue(tx, reader.agent)?.with_room(reader.room);
-    let values = values::Values::for_tools(tx, reader.agent, &catalogue, reader.loopback)?;
+    let values = values::Values::for_tools(tx, reader, &catalogue)?;
     let beside = parts::Beside { dates: parts::Dates::Said, values };
     let (parts, _) = parts::compose(tx, reader, checked, key, cache, beside)?;
     let found = if catalogue.is_large() { found::names(tx, reader.turn.session, key)? } else { Vec::new() };

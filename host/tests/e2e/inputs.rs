@@ -5,6 +5,7 @@
 mod adaptive;
 mod cases;
 mod demo;
+mod runs;
 mod weak_model;
 
 use super::mcp::{add, ready};

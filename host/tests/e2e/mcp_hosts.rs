@@ -71,8 +71,11 @@ fn server_reaches_its_named_host_alone() {
     assert!(why.contains("the gateway refused CONNECT example.org:443"), "the person sees the attempt: {why}");
     assert_eq!((&noted(&host)["codes"], &noted(&host)["refused"]), (&json!("egress_new_host"), &json!(1)));
     ask(&host, "plain", &format!("http://{reached}/page"), 0);
-    let (_, answer) =
-        call(&host, "direct", &format!("/allow send -- use forge__connect {{\"port\":\"{0}\"}} for port {0}", site.port));
+    let (_, answer) = call(
+        &host,
+        "direct",
+        &format!("/allow send -- use forge__connect {{\"port\":\"{0}\"}} for port {0}", site.port),
+    );
     assert!(answer.contains("refused by the jail"), "{answer}");
     assert_eq!(site.requests().len(), 1, "nothing else arrived: {:?}", site.requests());
     host.ctl(&["audit", "verify"]).ok();

@@ -3,14 +3,16 @@
 //! The same message always has the same remark, so that a provider finds the beginning of each prompt in its cache. An id of a task that
 //! is over is refused. See [`ironclaw_judge::inputs`].
 
+use super::system::Reader;
+use crate::registry::destinations;
 use crate::registry::tools::catalogue::Catalogue;
-use crate::registry::{Agent, destinations};
 use crate::turns::items::Recorded;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::seam::message::{Author, Span};
+use ironclaw_judge::Principal;
 use ironclaw_judge::egress::Loopback;
 use ironclaw_judge::inputs::{Handles, Message, Task, fits};
-use ironclaw_judge::provenance::spans;
+use ironclaw_judge::provenance::spans::{self, Telling};
 use ironclaw_judge::scope::recorded::Recorded as Scope;
 use ironclaw_operator::InputType;
 use ironclaw_state::ReadTx;
@@ -20,26 +22,33 @@ pub(super) struct Values {
     types: Vec<InputType>,
     names: Vec<String>,
     loopback: Loopback,
+    /// True in a run of a schedule, whose prompt people approved.
+    is_run: bool,
 }
 
 impl Values {
     /// Returns what the tools of an agent take by reference; `None` if they take nothing.
     pub(super) fn for_tools(
         tx: &ReadTx<'_>,
-        agent: &Agent,
+        reader: &Reader<'_>,
         catalogue: &Catalogue,
-        loopback: Loopback,
     ) -> Result<Option<Self>, ironclaw_state::Error> {
         let types = catalogue.referred_types();
         if types.is_empty() {
             return Ok(None);
         }
-        Ok(Some(Self { types, names: destinations::known_names(tx, agent)?, loopback }))
+        let names = destinations::known_names(tx, reader.agent)?;
+        let is_run = reader.turn.principal_kind == Principal::Schedule;
+        Ok(Some(Self { types, names, loopback: reader.loopback, is_run }))
     }
 
     /// Returns the remark behind a message; `None` if it has no such value of its person.
     pub(super) fn remark(&self, item: &Recorded, body: &str, authors: &[Span], person: PersonId) -> Option<String> {
-        let scope: Scope = item.tuple.scope.parse().ok()?;
+        let telling = match item.tuple.scope.parse::<Scope>() {
+            _ if self.is_run => Telling::Typed,
+            Ok(scope) => scope.telling,
+            Err(_) => return None,
+        };
         let mut from = 0;
         let span = |span: &Span| {
             let text = body.get(from..from + span.bytes).unwrap_or_default();
@@ -48,7 +57,7 @@ impl Values {
         };
         let all: Vec<_> = authors.iter().map(span).collect();
         let mut handles = Handles::new(self.loopback);
-        let spans = spans::typed(&all, scope.telling);
+        let spans = spans::typed(&all, telling);
         let (item, seq) = (item.tuple.item, item.tuple.seq);
         handles.add(&Message { item, seq, spans, task: Task::This }, &self.names);
         let taken = handles.iter().filter(|handle| self.types.iter().any(|taken| fits(*taken, handle.id.kind)));

@@ -1,0 +1,46 @@
+//! Values over time: in each run of a schedule, after a restart, and in a conversation of two people.
+
+use super::*;
+use crate::support::host_fixture::wait_for;
+
+#[test]
+fn each_run_of_a_schedule_takes_the_values_of_its_prompt() {
+    let office = Office::new();
+    let prompt = "mail the plan to bob@example.org";
+    let add = ["--json", "schedule", "add", "a", prompt, "--every", "1d", "--may", "mail__sendMail", "--yes"];
+    let added = office.host.ctl(&add).ok().json();
+    let id = added["id"].as_str().or(added["schedule"]["id"].as_str()).unwrap_or_else(|| panic!("no id: {added}"));
+    for run in 1..=3 {
+        let send = json!({ "recipient": link("$email.1"), "body": format!("run {run}") });
+        let evil = json!({ "recipient": "eve@evil.example", "body": format!("run {run}") });
+        *office.calls.lock().expect("calls") =
+            [evil, send].map(|arguments| ("mail__sendMail".to_owned(), arguments)).into();
+        office.host.ctl(&["schedule", "run", id]).ok();
+        wait_for("the call of the run", || office.host.entries("call.ran").len() == run);
+        let refused = office.host.entries("call.refused");
+        assert_eq!((refused.len(), &refused[run - 1]["data"]["reason"]), (run, &json!("call_input")), "{refused:?}");
+        let recorded = office.host.entries("call.recorded");
+        assert!(recorded[run - 1]["data"]["inputs"].as_str().is_some_and(|inputs| inputs.starts_with("recipient=m")));
+        if run == 2 {
+            office.host.restart();
+        }
+    }
+}
+
+#[test]
+fn value_of_one_person_is_no_value_of_another() {
+    let office = Office::new();
+    office.host.ctl(&["person", "add", "ben", "--role", "member"]).ok();
+    let typed = "/allow send -- mail it to bob@example.org";
+    office.ask("a", "shared", "hello", &[]);
+    let (calls, _) = office.ask("a", "shared", typed, &[]);
+    assert!(calls.is_empty());
+    // A name that the host knows is a value, and a part of a longer word is none.
+    let named = |text: &str| {
+        let mail = json!({ "recipient": link("$name.1"), "body": "x" });
+        let (calls, answer) = office.ask("a", text, text, &[("sendMail", mail)]);
+        (calls[0]["status"].clone(), answer)
+    };
+    let (status, answer) = named("/allow send -- write to ben");
+    assert!(status == "done" && answer.contains("\"recipient\":\"ben\""), "{answer}");
+}
