@@ -149,7 +149,7 @@ fn facts(labels: Labels, url: &str) -> TurnFacts {
     TurnFacts {
         handles: Handles::default(),
         has_notes_of_others: false,
-        catalogue: Catalogue::default(),
+        catalogue: Catalogue::new(&agent().enabled_tools, Default::default(), Vec::new()),
         of_schedule: OfTurn::default(),
         principal: Principal::Person,
         scope: Classes::new(&[Class::Read, Class::Send, Class::Write]),

@@ -87,7 +87,7 @@ pub fn record(
         bound,
     };
     turns::insert_call(tx, &new)?;
-    for input in call.inputs.iter().filter(|_| state != CallState::Refused) {
+    for input in call.inputs.iter().filter(|_| judged.uses_values()) {
         turns::insert_input(tx, session, call.call_id, input.handle)?;
     }
     record_in_ledger(tx, session, turn, judged)

@@ -106,7 +106,7 @@ fn inputs(is_outward: bool, class: Class, call: &CallContext<'_>) -> Found {
     if let Some(denied) = call.inputs.first(Severity::Denied) {
         return Found::Fault(denied.code);
     }
-    let acts = matches!(class, Class::Write | Class::Send | Class::Exec | Class::Trade);
+    let acts = class != Class::Read || call.manifest.is_some_and(|manifest| !manifest.also.is_empty());
     if !is_outward || !acts {
         return Found::Nothing;
     }

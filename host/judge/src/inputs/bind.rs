@@ -2,7 +2,7 @@
 //!
 //! The host calls it when it records a call, and again when the call runs. See [`crate::call::stages`] for what a finding means.
 
-use super::handles::{Handle, HandleId, Handles, Task, fits};
+use super::handles::{Equal, Handle, HandleId, Handles, Task, fits};
 use super::leaves::{Content, LINK, Leaf, floored, leaves};
 use crate::manifest::Manifest;
 use crate::manifest::floors::{self, pointer};
@@ -84,6 +84,8 @@ impl Inputs {
 /// A tool whose call is bound.
 #[derive(Clone, Copy)]
 pub struct Tool<'a> {
+    /// Its name on its server.
+    pub name: &'a str,
     pub manifest: &'a Manifest,
     /// The schema of its arguments.
     pub parameters: &'a Value,
@@ -108,6 +110,11 @@ pub fn bind(
     for place in containers {
         binder.find(Severity::Denied, DenialCode::CallInput, place, CONTAINER.to_owned());
     }
+    for (at, key) in &floors.keys {
+        if !is_typed(key) {
+            binder.find(Severity::Asks, DenialCode::CallInput, at, "the person typed no such key".to_owned());
+        }
+    }
     let mut all = Vec::new();
     for (name, value) in arguments.iter() {
         leaves(&pointer("", name), value, &mut all);
@@ -115,9 +122,7 @@ pub fn bind(
     for leaf in &all {
         binder.leaf(leaf, floors.at.get(&leaf.at));
     }
-    for leaf in &all {
-        binder.refuse_dispatch(leaf);
-    }
+    binder.refuse_dispatch(arguments);
     for (at, value) in std::mem::take(&mut binder.pins) {
         if let Some(place) = place_mut(arguments, &at) {
             *place = value;
@@ -137,6 +142,12 @@ pub fn write_references(arguments: &mut Map<String, Value>, bound: &[Input]) {
 }
 
 /// Returns the value at a place of arguments.
+fn place<'a>(arguments: &'a Map<String, Value>, at: &str) -> Option<&'a Value> {
+    let rest = at.get(1..)?.find('/').map_or("", |end| &at[end + 1..]);
+    arguments.get(&argument(at))?.pointer(rest)
+}
+
+/// Returns the value at a place of arguments, to write.
 fn place_mut<'a>(arguments: &'a mut Map<String, Value>, at: &str) -> Option<&'a mut Value> {
     let name = argument(at);
     let rest = at.get(1..)?.find('/').map_or("", |end| &at[end + 1..]);
@@ -174,6 +185,8 @@ struct Floored {
     at: BTreeMap<String, Floor>,
     /// Objects at a place with a hard floor, of which no handle has the whole.
     containers: Vec<String>,
+    /// The arguments with a key that no schema declares, with the key: it may say whom the call reaches.
+    keys: Vec<(String, String)>,
 }
 
 impl Floored {
@@ -184,6 +197,11 @@ impl Floored {
             let mut all = Vec::new();
             leaves(&pointer("", name), value, &mut all);
             floored.at.extend(all.into_iter().map(|leaf| (leaf.at, Floor { kind, needs, is_hard: false })));
+            keys(value, &mut |key| {
+                if !is_declared(&tool.parameters["properties"][name], key) {
+                    floored.keys.push((pointer("", name), key.to_owned()));
+                }
+            });
         }
         for hard in tool.manifest.floors.at(arguments) {
             floored.add_hard(&hard, arguments, tool.manifest);
@@ -192,13 +210,12 @@ impl Floored {
     }
 
     fn add_hard(&mut self, hard: &floors::Floor, arguments: &Map<String, Value>, manifest: &Manifest) {
-        let mut copy = arguments.clone();
-        let Some(value) = place_mut(&mut copy, &hard.at) else { return };
+        let Some(value) = place(arguments, &hard.at) else { return };
         let mut places = Vec::new();
         floored(&hard.at, value, &mut places);
         for at in places {
-            let is_object = place_mut(&mut copy, &at)
-                .is_some_and(|value| value.as_object().is_some_and(|fields| !fields.contains_key(LINK)));
+            let fields = place(arguments, &at).and_then(Value::as_object);
+            let is_object = fields.is_some_and(|fields| !fields.contains_key(LINK));
             if is_object {
                 self.containers.push(at);
                 continue;
@@ -230,7 +247,6 @@ impl Binder<'_> {
 
     fn leaf(&mut self, leaf: &Leaf, floor: Option<&Floor>) {
         let at = leaf.at.as_str();
-        self.inputs.has_floored |= floor.is_some();
         let recorded = self.recorded.iter().find(|bound| bound.at == at).cloned();
         match (&leaf.content, floor, recorded) {
             (Content::Literal(value), Some(floor), Some(bound)) => self.again(value, *floor, &bound),
@@ -284,14 +300,18 @@ impl Binder<'_> {
     /// Checks a recorded value again.
     fn again(&mut self, value: &Value, floor: Floor, bound: &Input) {
         let at = bound.at.as_str();
-        let Some(handle) = self.handles.find(bound.handle) else {
-            let detail = format!("{} is a value of this task no longer", bound.handle);
-            return self.find(Severity::Unresolved, DenialCode::CallLinkUnknown, at, detail);
+        let Some(handle) = self.handles.again(bound.handle, value) else {
+            return match self.handles.find(bound.handle) {
+                None => {
+                    let detail = format!("{} is a value of this task no longer", bound.handle);
+                    self.find(Severity::Unresolved, DenialCode::CallLinkUnknown, at, detail);
+                }
+                Some(_) => {
+                    let detail = format!("the value of {} is another one now", bound.handle);
+                    self.find(Severity::Denied, DenialCode::CallInput, at, detail);
+                }
+            };
         };
-        if handle.value(value.is_number()).as_ref() != Some(value) {
-            let detail = format!("the value of {} is another one now", bound.handle);
-            return self.find(Severity::Denied, DenialCode::CallInput, at, detail);
-        }
         self.bound(at, handle, floor, bound.by_host);
     }
 
@@ -299,7 +319,8 @@ impl Binder<'_> {
     fn bound(&mut self, at: &str, handle: &Handle, floor: Floor, by_host: bool) {
         let id = handle.id;
         let field = argument(at);
-        let is_elsewhere = self.inputs.values.iter().any(|other| other.handle == id);
+        self.inputs.has_floored = true;
+        let is_elsewhere = self.inputs.values.iter().filter(|other| other.handle == id).count() >= handle.count();
         self.inputs.values.push(Input { at: at.to_owned(), handle: id, by_host });
         if !fits(floor.kind, id.kind) {
             let detail = format!("{id} is of type {}, and this field takes {}; {}", id.kind, floor.kind, self.offer());
@@ -331,20 +352,29 @@ impl Binder<'_> {
         let equal = self.handles.equal(floor.kind, value);
         if floor.is_hard {
             let detail = match equal {
-                Some(handle) => format!("pass {{\"@link\": \"{}\"}} in place of the value", handle.id),
-                None => format!("this field takes only a value that the person typed, by reference; {}", self.offer()),
+                Equal::One(handle) => format!("pass {{\"@link\": \"{}\"}} in place of the value", handle.id),
+                Equal::None | Equal::Several => {
+                    format!("this field takes only a value that the person typed, by reference; {}", self.offer())
+                }
             };
             return self.find(Severity::Denied, DenialCode::CallInput, at, detail);
         }
         if matches!(value, Value::Null) || floor.kind == InputType::Any && value.is_boolean() {
             return;
         }
+        let is_any = floor.kind == InputType::Any;
         match equal {
-            Some(handle) => self.pin_equal(at, value, handle, floor),
-            // No type says which value is meant: each one that the person typed as a whole is one of their values.
-            None if floor.kind == InputType::Any && is_typed_value(value, self.is_typed) => {}
-            None => {
-                let detail = "the person typed no such value in this task".to_owned();
+            Equal::One(handle) => self.pin_equal(at, value, handle, floor),
+            // No type says which value is meant, so other words that the person typed are theirs. An address with more around it is not.
+            Equal::None
+                if is_any
+                    && is_typed_value(value, self.is_typed)
+                    && !value.as_str().is_some_and(|text| self.handles.is_in(text)) =>
+            {
+                self.inputs.has_floored = true;
+            }
+            Equal::None | Equal::Several => {
+                let detail = "the person typed no such value in this task, or several".to_owned();
                 self.find(Severity::Asks, DenialCode::CallInput, at, detail);
             }
         }
@@ -353,6 +383,8 @@ impl Binder<'_> {
     /// Pins the value of the handle that has a literal, in the form of the literal.
     fn pin_equal(&mut self, at: &str, literal: &Value, handle: &Handle, floor: Floor) {
         match handle.value(literal.is_number()) {
+            // A number in digits stays as the model wrote it: its currency may be another argument.
+            _ if handle.is_number_text(literal) => self.bound(at, handle, floor, true),
             Some(value) if value.is_string() || *literal == value => {
                 self.pins.push((at.to_owned(), value));
                 self.bound(at, handle, floor, true);
@@ -370,22 +402,30 @@ impl Binder<'_> {
     }
 
     /// Refuses the name of a floored tool of the same server in a call of another one: a dispatcher would pass around its floor.
-    fn refuse_dispatch(&mut self, leaf: &Leaf) {
-        let Some(tool) = self.tool.filter(|tool| !tool.floored.is_empty() && tool.manifest.floors.is_empty()) else {
-            return;
-        };
-        let Content::Literal(Value::String(text)) = &leaf.content else { return };
-        if let Some(name) = tool.floored.iter().find(|name| names_tool(text, name)) {
-            let detail = format!("{name} takes values by reference; call it directly");
-            self.find(Severity::Denied, DenialCode::CallInput, &leaf.at, detail);
+    fn refuse_dispatch(&mut self, arguments: &Map<String, Value>) {
+        let Some(tool) = self.tool.filter(|tool| !tool.floored.is_empty()) else { return };
+        let others: Vec<&String> = tool.floored.iter().filter(|name| *name != tool.name).collect();
+        for (name, value) in arguments {
+            let mut found = None;
+            words(value, DEPTH_OF_TEXTS, &mut |word| {
+                found = found.or_else(|| others.iter().find(|name| names_tool(word, name)));
+            });
+            if let Some(dispatched) = found {
+                let detail = format!("{dispatched} takes values by reference; call it directly");
+                self.find(Severity::Denied, DenialCode::CallInput, &pointer("", name), detail);
+            }
         }
     }
 
     /// Returns whether the field at a place takes a number.
     fn takes_number(&self, at: &str) -> bool {
-        let schema = self.tool.map(|tool| &tool.parameters["properties"][argument(at)]);
-        let is_number = |schema: &Value| matches!(schema["type"].as_str(), Some("number" | "integer"));
-        schema.is_some_and(|schema| is_number(schema) || is_number(&schema["items"]))
+        let mut schema = self.tool.map_or(&Value::Null, |tool| tool.parameters);
+        for part in at.split('/').skip(1) {
+            let part = part.replace("~1", "/").replace("~0", "~");
+            let inner = schema["properties"].get(&part);
+            schema = inner.unwrap_or(&schema["items"]);
+        }
+        takes_number(schema)
     }
 
     /// Returns the sentence about the values that can be passed.
@@ -401,12 +441,73 @@ impl Binder<'_> {
 /// Ids in one refusal.
 const OFFERED_MAX: usize = 8;
 
-/// Returns whether a text is the name of a tool, alone or in JSON text.
-fn names_tool(text: &str, name: &str) -> bool {
-    let is_name = |text: &str| text.trim().eq_ignore_ascii_case(name);
-    let in_json = |text: &str| {
-        let quoted = Value::String(name.to_owned()).to_string().to_lowercase();
-        text.trim_start().starts_with(['{', '[']) && text.to_lowercase().contains(&quoted)
+/// JSON texts inside of each other in which names of tools are found.
+const DEPTH_OF_TEXTS: usize = 2;
+
+/// Returns whether a schema takes a number and no text.
+fn takes_number(schema: &Value) -> bool {
+    let is_number = |kind: &Value| matches!(kind.as_str(), Some("number" | "integer"));
+    let of_type = |kind: &Value| match kind {
+        Value::Array(kinds) => kinds.iter().any(is_number) && !kinds.iter().any(|kind| kind == "string"),
+        kind => is_number(kind),
     };
-    is_name(text) || in_json(text)
+    let choices = ["anyOf", "oneOf"].into_iter().filter_map(|word| schema[word].as_array()).flatten();
+    let takes_text = |schema: &Value| schema["type"] == "string";
+    of_type(&schema["type"]) || choices.clone().any(takes_number) && !choices.into_iter().any(takes_text)
+}
+
+/// Returns whether a text is the name of a tool, also behind the name of its server.
+fn names_tool(text: &str, name: &str) -> bool {
+    let text = text.trim();
+    let is_name = |text: &str| text.eq_ignore_ascii_case(name);
+    let end = text.len().checked_sub(name.len()).filter(|at| text.is_char_boundary(*at));
+    let is_behind = end.is_some_and(|at| is_name(&text[at..]) && text[..at].ends_with(['.', '/', ':', '_', '-', '#']));
+    is_name(text) || is_behind
+}
+
+/// Gives each text and key of a value, and those of JSON in a text.
+fn words(value: &Value, depth: usize, found: &mut dyn FnMut(&str)) {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        Value::String(text) => {
+            found(text);
+            let is_json = depth > 0 && text.trim_start().starts_with(['{', '[', '"']);
+            if let Some(read) = is_json.then(|| serde_json::from_str::<Value>(text).ok()).flatten() {
+                words(&read, depth - 1, found);
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| words(value, depth, found)),
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                found(name);
+                words(value, depth, found);
+            }
+        }
+    }
+}
+
+/// Gives each key of the objects in a value that are no reference.
+fn keys(value: &Value, found: &mut dyn FnMut(&str)) {
+    match value {
+        Value::Object(fields) if !fields.contains_key(LINK) => {
+            for (name, value) in fields {
+                found(name);
+                keys(value, found);
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| keys(value, found)),
+        Value::Object(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Returns whether a schema declares a key, at any place below it.
+fn is_declared(schema: &Value, key: &str) -> bool {
+    match schema {
+        Value::Object(fields) => {
+            let is_own = fields.get("properties").and_then(Value::as_object).is_some_and(|own| own.contains_key(key));
+            is_own || fields.values().any(|part| is_declared(part, key))
+        }
+        Value::Array(parts) => parts.iter().any(|part| is_declared(part, key)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
 }

@@ -17,6 +17,9 @@ use std::str::FromStr;
 /// Values of one message that get handles: a person refers to no more of them, and each has a line in the prompt.
 pub const VALUES_MAX: usize = 64;
 
+/// Digits of a number that each reader of JSON keeps.
+const DIGITS_MAX: usize = 15;
+
 /// The letter before the number of a message in an id.
 const OF_MESSAGE: char = 'm';
 
@@ -98,16 +101,38 @@ pub struct Handle {
     number: Option<String>,
     /// The fields for which the person named it.
     fields: Vec<String>,
+    count: usize,
     is_used: bool,
+}
+
+/// Returns a number that JSON carries exactly.
+fn exact(number: &str) -> Option<Number> {
+    let digits = number.bytes().filter(u8::is_ascii_digit).count();
+    number.parse().ok().filter(|_| digits <= DIGITS_MAX)
 }
 
 impl Handle {
     /// Returns the value for a field: a number, if the field takes one.
     pub fn value(&self, is_number: bool) -> Option<Value> {
         match is_number {
-            true => self.number.as_ref().and_then(|number| number.parse::<Number>().ok()).map(Value::Number),
+            true => self.number.as_ref().and_then(|number| exact(number)).map(Value::Number),
             false => Some(Value::String(self.text.clone())),
         }
+    }
+
+    /// Returns whether a recorded value is that of the handle: the text, its number, or the digits of the number.
+    pub fn has(&self, value: &Value) -> bool {
+        self.value(value.is_number()).as_ref() == Some(value) || self.is_number_text(value)
+    }
+
+    /// Returns whether a literal is the digits of the number in the value.
+    pub fn is_number_text(&self, literal: &Value) -> bool {
+        literal.as_str().is_some_and(|text| self.number.as_deref() == Some(text) && self.text != text)
+    }
+
+    /// Returns how often the person typed it in its message.
+    pub const fn count(&self) -> usize {
+        self.count
     }
 
     /// Returns whether a call of this session used it already.
@@ -124,8 +149,9 @@ impl Handle {
     fn is_equal(&self, literal: &Value, loopback: Loopback) -> bool {
         match literal {
             Value::String(text) => {
-                let is_number = self.number.is_some() && self.number.as_deref() == Some(text);
-                is_number || self.text == *text || self.normal == values::normal(self.id.kind, text, loopback)
+                self.is_number_text(literal)
+                    || self.text == *text
+                    || self.normal == values::normal(self.id.kind, text, loopback)
             }
             Value::Number(number) => self.number.as_ref().is_some_and(|own| {
                 let same = |own: &Number| own == number || own.as_f64().is_some() && own.as_f64() == number.as_f64();
@@ -134,6 +160,14 @@ impl Handle {
             Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => false,
         }
     }
+}
+
+/// The handles to which a literal is equal.
+pub enum Equal<'a> {
+    None,
+    One(&'a Handle),
+    /// Values of several types.
+    Several,
 }
 
 /// The handles that a turn can use, in the order of their messages.
@@ -162,6 +196,7 @@ impl Handles {
             let same = self.all[begin..].iter_mut().find(|known| known.id.kind == kind && known.text == text);
             if let Some(known) = same {
                 known.fields.extend(field);
+                known.count += 1;
                 continue;
             }
             if self.all.len() - begin >= VALUES_MAX {
@@ -180,6 +215,7 @@ impl Handles {
                 normal,
                 number,
                 fields: field.into_iter().collect(),
+                count: 1,
                 is_used: false,
             });
         }
@@ -187,9 +223,10 @@ impl Handles {
 
     /// Marks a handle that a call of the session used.
     pub fn mark_used(&mut self, id: HandleId) {
-        if let Some(handle) = self.all.iter_mut().find(|handle| handle.id == id) {
-            handle.is_used = true;
-        }
+        let Some((kind, normal)) = self.find(id).map(|handle| (handle.id.kind, handle.normal.clone())) else { return };
+        // An equal value of another message is the same one.
+        let equal = self.all.iter_mut().filter(|handle| handle.id.kind == kind && handle.normal == normal);
+        equal.for_each(|handle| handle.is_used = true);
     }
 
     pub fn find(&self, id: HandleId) -> Option<&Handle> {
@@ -204,13 +241,31 @@ impl Handles {
         self.all.is_empty()
     }
 
-    /// Returns the handle of this task to which alone a literal is equal, among those that fit a type.
-    pub fn equal(&self, kind: InputType, literal: &Value) -> Option<&Handle> {
+    /// Returns the handle of this task to which a literal is equal, among those that fit a type.
+    pub fn equal(&self, kind: InputType, literal: &Value) -> Equal<'_> {
         let is_of_task = |handle: &&Handle| handle.task == Task::This && fits(kind, handle.id.kind);
         let mut found = self.all.iter().filter(is_of_task).filter(|handle| handle.is_equal(literal, self.loopback));
-        let first = found.next()?;
+        let Some(first) = found.next() else { return Equal::None };
         // The same value in two messages of a task is one value.
-        found.all(|other| other.id.kind == first.id.kind && other.normal == first.normal).then_some(first)
+        let is_one = found.all(|other| other.id.kind == first.id.kind && other.normal == first.normal);
+        if is_one { Equal::One(first) } else { Equal::Several }
+    }
+
+    /// Returns the handle of this message whose value a recorded one is: names that the host learned meanwhile change the numbers.
+    pub fn again(&self, id: HandleId, value: &Value) -> Option<&Handle> {
+        let same = |handle: &&Handle| handle.id.seq == id.seq && handle.id.kind == id.kind && handle.has(value);
+        self.find(id).filter(|handle| handle.has(value)).or_else(|| self.all.iter().find(same))
+    }
+
+    /// Returns whether a text contains a value that says whom or what a call reaches.
+    pub fn is_in(&self, text: &str) -> bool {
+        let names_receiver = |kind| {
+            matches!(
+                kind,
+                InputType::Email | InputType::Url | InputType::Phone | InputType::Account | InputType::Amount
+            )
+        };
+        self.all.iter().any(|handle| names_receiver(handle.id.kind) && text.contains(&handle.text))
     }
 
     /// Returns whether a task has one value of the type of a handle, or its person named this one alone for a field.

@@ -5,16 +5,22 @@
 
 use crate::provenance::Labels;
 use ironclaw_contract::seam::seal::Label;
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 use serde_json::{Map, Value};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Schemas inside of each other.
 const DEPTH_MAX: usize = 64;
 
-/// Pairs of a schema and a value that one call has. With more, each value counts as floored.
+/// Schemas and references inside of each other in a walk over one call. With more, each argument counts as floored.
+const WALK_DEPTH_MAX: usize = 128;
+
+/// Pairs of a schema and a value that one call has. With more, each argument counts as floored.
 const VISITS_MAX: usize = 20_000;
+
+/// Bytes of a compiled pattern.
+const PATTERN_BYTES_MAX: usize = 1 << 16;
 
 /// Keywords with one schema for the value itself.
 const SAME_VALUE: [&str; 4] = ["if", "then", "else", "not"];
@@ -44,7 +50,8 @@ impl Floors {
     /// # Errors
     /// The reason why its floors cannot be enforced.
     pub fn compile(schema: &Value) -> Result<Self, String> {
-        let mut reader = Reader { root: schema, seen: HashSet::new(), floors: HashSet::new(), cannot_follow: None };
+        let (seen, floors) = (HashSet::new(), HashSet::new());
+        let mut reader = Reader { root: schema, seen, floors, cannot_follow: None, is_dynamic: false };
         reader.read(schema, 0)?;
         let mut written = HashSet::new();
         collect_written(schema, &mut written);
@@ -52,8 +59,11 @@ impl Floors {
             return Err("its schema needs labels at a place where the host cannot check them".to_owned());
         }
         match (reader.floors.is_empty(), reader.cannot_follow) {
-            (true, None) => Ok(Self(None)),
             (_, Some(why)) => Err(why),
+            (true, None) => Ok(Self(None)),
+            (false, None) if reader.is_dynamic => {
+                Err("its schema needs labels, and has references that depend on others".to_owned())
+            }
             (false, None) => Ok(Self(Some(Arc::new(schema.clone())))),
         }
     }
@@ -73,7 +83,8 @@ impl Floors {
     /// Returns the floors of these arguments.
     pub fn at(&self, arguments: &Map<String, Value>) -> Vec<Floor> {
         let Some(root) = &self.0 else { return Vec::new() };
-        let mut walk = Walk { root, seen: HashSet::new(), found: Vec::new(), visits: 0 };
+        let (seen, patterns) = (HashSet::new(), HashMap::new());
+        let mut walk = Walk { root, seen, patterns, found: Vec::new(), visits: 0 };
         let whole = Value::Object(arguments.clone());
         walk.visit(root, &whole, "", 0);
         if walk.visits > VISITS_MAX {
@@ -160,6 +171,8 @@ struct Reader<'a> {
     floors: HashSet<*const Value>,
     /// The reason why a part cannot be read.
     cannot_follow: Option<String>,
+    /// True if a reference has another target in another place.
+    is_dynamic: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -174,9 +187,8 @@ impl<'a> Reader<'a> {
         if needs(fields)?.is_some() {
             self.floors.extend(schema["ifc"].get("requiredIntegrity").map(std::ptr::from_ref));
         }
-        if fields.contains_key("$dynamicRef") || fields.contains_key("$recursiveRef") {
-            self.cannot_follow = Some("its schema has references that depend on others".to_owned());
-        }
+        let has_own_root = !std::ptr::eq(schema, self.root) && (fields.get("$id").is_some_and(Value::is_string));
+        self.is_dynamic |= has_own_root || fields.contains_key("$dynamicRef") || fields.contains_key("$recursiveRef");
         if let Some(to) = fields.get("$ref") {
             match referred(self.root, to) {
                 Some(part) => self.read(part, depth + 1)?,
@@ -190,8 +202,24 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Returns the pattern of names; `None` if the host cannot read it, and then each name fits.
+fn compiled(pattern: &str) -> Option<Regex> {
+    RegexBuilder::new(pattern).size_limit(PATTERN_BYTES_MAX).build().ok()
+}
+
+/// Returns the schema that a reference names: by a pointer from the root, or by an anchor.
 fn referred<'a>(root: &'a Value, to: &Value) -> Option<&'a Value> {
-    root.pointer(to.as_str()?.strip_prefix('#')?)
+    let to = to.as_str()?.strip_prefix('#')?;
+    if to.is_empty() || to.starts_with('/') { root.pointer(to) } else { anchored(root, to) }
+}
+
+fn anchored<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
+    match value {
+        Value::Object(fields) if fields.get("$anchor").and_then(Value::as_str) == Some(name) => Some(value),
+        Value::Object(fields) => fields.values().find_map(|value| anchored(value, name)),
+        Value::Array(values) => values.iter().find_map(|value| anchored(value, name)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    }
 }
 
 /// Returns the schemas directly below a schema, of each keyword that a walk follows.
@@ -239,6 +267,8 @@ impl<'a> Reach<'a> {
 struct Walk<'a> {
     root: &'a Value,
     seen: HashSet<(*const Value, String)>,
+    /// The compiled patterns of names.
+    patterns: HashMap<String, Option<Regex>>,
     found: Vec<Floor>,
     visits: usize,
 }
@@ -247,8 +277,11 @@ impl Walk<'_> {
     fn visit(&mut self, schema: &Value, value: &Value, at: &str, depth: usize) {
         let Value::Object(fields) = schema else { return };
         self.visits += 1;
+        if depth > WALK_DEPTH_MAX {
+            self.visits = VISITS_MAX + 1;
+        }
         let is_new = self.visits <= VISITS_MAX && self.seen.insert((std::ptr::from_ref(schema), at.to_owned()));
-        if !is_new || depth > DEPTH_MAX * 2 {
+        if !is_new {
             return;
         }
         if let Ok(Some(needs)) = needs(fields) {
@@ -272,8 +305,7 @@ impl Walk<'_> {
 
     fn members(&mut self, fields: &Map<String, Value>, members: &Map<String, Value>, at: &str, depth: usize) {
         let properties = fields.get("properties").and_then(Value::as_object);
-        let patterns = fields.get("patternProperties").and_then(Value::as_object).into_iter().flatten();
-        let patterns: Vec<_> = patterns.map(|(pattern, part)| (Regex::new(pattern).ok(), part)).collect();
+        let patterns = fields.get("patternProperties").and_then(Value::as_object);
         for (name, value) in members {
             let at = pointer(at, name);
             let known = properties.and_then(|properties| properties.get(name));
@@ -281,9 +313,11 @@ impl Walk<'_> {
             if let Some(part) = known {
                 self.visit(part, value, &at, depth + 1);
             }
-            for (pattern, part) in &patterns {
-                if pattern.as_ref().is_none_or(|pattern| pattern.is_match(name)) {
-                    is_known = true;
+            for (pattern, part) in patterns.into_iter().flatten() {
+                let compiled = self.patterns.entry(pattern.clone()).or_insert_with(|| compiled(pattern));
+                if compiled.as_ref().is_none_or(|pattern| pattern.is_match(name)) {
+                    // Dialects differ about letters beyond ASCII, so such a name counts as a further one too.
+                    is_known |= compiled.is_some() && name.is_ascii();
                     self.visit(part, value, &at, depth + 1);
                 }
             }
@@ -298,17 +332,18 @@ impl Walk<'_> {
 
     fn items(&mut self, fields: &Map<String, Value>, items: &[Value], at: &str, depth: usize) {
         let tuple = |word: &str| fields.get(word).and_then(Value::as_array);
-        let first = tuple("prefixItems").or_else(|| tuple("items")).map_or(&[][..], Vec::as_slice);
+        // A server may know the tuples of one draft alone.
+        let tuples = [tuple("prefixItems"), tuple("items")];
         for (n, value) in items.iter().enumerate() {
             let at = pointer(at, &n.to_string());
-            match first.get(n) {
-                Some(part) => self.visit(part, value, &at, depth + 1),
-                None => {
-                    for word in ["items", "additionalItems", "unevaluatedItems"] {
-                        if let Some(part) = fields.get(word) {
-                            self.visit(part, value, &at, depth + 1);
-                        }
-                    }
+            let mut is_known = false;
+            for part in tuples.iter().flatten().filter_map(|tuple| tuple.get(n)) {
+                is_known = true;
+                self.visit(part, value, &at, depth + 1);
+            }
+            for word in ["items", "additionalItems", "unevaluatedItems"] {
+                if let Some(part) = fields.get(word).filter(|_| !is_known) {
+                    self.visit(part, value, &at, depth + 1);
                 }
             }
             if let Some(part) = fields.get("contains") {

@@ -54,6 +54,7 @@ impl Texts {
         let seen = self.seen.as_deref().map(Listing::read).transpose()?.unwrap_or_default();
         let Ok(tools) = tools(server, &confirmed, self.manifest.as_deref()) else { return Ok(BTreeMap::new()) };
         let (listed, seen_tools) = (confirmed.by_name(), seen.by_name());
+        let floored: Arc<[String]> = tools.floored_names().map(str::to_owned).collect();
         let tools = tools.manifests.into_iter().filter_map(|(tool, mut manifest)| {
             let one = listed.get(tool.as_str())?;
             if !self.has_network {
@@ -66,6 +67,7 @@ impl Texts {
                 description: levels::harmless(Listing::description_of(one)),
                 parameters: levels::harmless_schema(schema_for_model(&one["inputSchema"]).ok()?),
                 manifest,
+                floored: Arc::clone(&floored),
                 is_current: seen_tools.get(tool.as_str()).is_some_and(|now| seen.pin_of(now) == pin),
                 pin,
             };

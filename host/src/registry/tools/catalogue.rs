@@ -236,12 +236,6 @@ impl Catalogue {
         built_in.chain(of_servers)
     }
 
-    /// Returns the names, on a server, of its tools that take values by reference alone.
-    pub fn floored_names(&self, server: &str) -> Vec<String> {
-        let floored = |tool: &&Arc<ServerTool>| tool.server == server && !tool.manifest.floors.is_empty();
-        self.of_servers.iter().filter(floored).map(|tool| tool.tool.clone()).collect()
-    }
-
     /// Returns whether the agent has a tool with a control field whose value a person gives.
     pub fn has_inputs(&self) -> bool {
         self.of_servers.iter().any(|tool| tool.manifest.has_inputs())
@@ -310,6 +304,7 @@ pub(super) mod tests {
             description: description.to_owned(),
             parameters: schema,
             manifest: tools.manifests[tool].clone(),
+            floored: Arc::default(),
             pin: Digest::of(b"pin"),
             is_current: true,
         }

@@ -3,6 +3,7 @@
 use ironclaw_contract::canonical::Digest;
 use ironclaw_judge::manifest::Manifest;
 use serde_json::Value;
+use std::sync::Arc;
 
 /// A tool of an MCP server that an agent has.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,6 +18,8 @@ pub struct ServerTool {
     pub parameters: Value,
     /// The confirmed manifest; its name is that of the tool for a model.
     pub manifest: Manifest,
+    /// The names of all tools of the server that take values by reference alone, or that the host cannot enforce.
+    pub floored: Arc<[String]>,
     /// The pin of the confirmed listing.
     pub pin: Digest,
     /// True if the server lists the tool as people confirmed it.

@@ -39,6 +39,16 @@ pub struct Judged {
     pub by_stages: call::Judgement,
 }
 
+impl Judged {
+    /// Returns whether the call uses the values of its control fields up: it may run, and does more than reading.
+    pub fn uses_values(&self) -> bool {
+        match &self.judgement {
+            Judgement::Permitted { class, .. } | Judgement::NeedsPerson { class, .. } => *class != Class::Read,
+            Judgement::Refused { .. } => false,
+        }
+    }
+}
+
 /// The judgement of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Judgement {
@@ -117,7 +127,7 @@ pub struct TurnFacts {
 impl TurnFacts {
     /// Marks the values that a recorded call takes, for the calls after it.
     pub fn use_handles(&mut self, judged: &Judged) {
-        if judged.judgement.refusal_code().is_none() {
+        if judged.uses_values() {
             judged.call.inputs.iter().for_each(|input| self.handles.mark_used(input.handle));
         }
     }
@@ -205,12 +215,13 @@ pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: ReadCall, has_room: bool) 
 /// Binds the values of a call to what the person typed, and writes them in place of references.
 fn bound(turn: &TurnFacts, name: &str, arguments: &mut Map<String, Value>, recorded: &[Input]) -> Inputs {
     let manifest = turn.catalogue.manifest(name).filter(|manifest| !manifest.is_contained());
-    let floored = match turn.catalogue.find(name) {
-        Some(Source::Server(tool)) => turn.catalogue.floored_names(&tool.server),
-        Some(Source::BuiltIn(_)) | None => Vec::new(),
+    let (own, floored): (&str, &[String]) = match turn.catalogue.find(name) {
+        Some(Source::Server(tool)) => (&tool.tool, &tool.floored),
+        Some(Source::BuiltIn(_)) | None => (name, &[]),
     };
     let parameters = turn.catalogue.parameters(name);
-    let tool = manifest.zip(parameters).map(|(manifest, parameters)| Tool { manifest, parameters, floored: &floored });
+    let tool = manifest.zip(parameters);
+    let tool = tool.map(|(manifest, parameters)| Tool { name: own, manifest, parameters, floored });
     match tool {
         Some(_) => inputs::bind(arguments, tool, recorded, &turn.handles, &|text| turn.network.typed.has(text)),
         // The arguments stay in the jail, and may be about anything.
@@ -263,10 +274,13 @@ const fn is_of_inputs(code: DenialCode) -> bool {
     )
 }
 
+/// Findings in one refusal.
+const DETAILS_MAX: usize = 4;
+
 /// Returns what is wrong with the values of control fields, for these codes.
 fn details(inputs: &Inputs, codes: &[DenialCode]) -> String {
     let found = inputs.findings.iter().filter(|finding| codes.contains(&finding.code));
-    found.map(|finding| finding.detail.as_str()).collect::<Vec<_>>().join("; ")
+    found.take(DETAILS_MAX).map(|finding| finding.detail.as_str()).collect::<Vec<_>>().join("; ")
 }
 
 /// Returns the manifest of a call. A message to another agent has one of its own.

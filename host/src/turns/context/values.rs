@@ -61,8 +61,13 @@ impl Values {
         let (item, seq) = (item.tuple.item, item.tuple.seq);
         handles.add(&Message { item, seq, spans, task: Task::This }, &self.names);
         let taken = handles.iter().filter(|handle| self.types.iter().any(|taken| fits(*taken, handle.id.kind)));
-        let lines: Vec<String> = taken.map(|handle| format!("{} is {}", handle.id, handle.text)).collect();
+        let lines: Vec<String> = taken.map(|handle| format!("{} is {}", handle.id, quoted(&handle.text))).collect();
         let is_empty = lines.is_empty();
         (!is_empty).then(|| format!("values in it that tools take as {{\"@link\": \"ID\"}}: {}", lines.join(", ")))
     }
+}
+
+/// Returns a value in JSON. Its words may be those of a title that the person copied, so they close no line of the host.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string().replace(['[', ']'], " ")
 }

@@ -310,12 +310,12 @@ pub fn insert_input(tx: &mut WriteTx<'_>, session: SessionId, call: CallId, hand
     tx.execute(sql, params![call, session, handle.to_string()]).map(drop)
 }
 
-/// Returns the handles of a session that calls used: those that ran or may have run, and those recorded before `call` that still may run.
-/// Without `call`, each recorded one counts. The call itself does not count, and neither does one that had no effect.
+/// Returns the handles of a session that calls used: those that ran or may have run, and permitted ones recorded before `call`. Without
+/// `call`, each permitted one counts. A call that waits for people counts once it ran, so an equal one is the same request.
 pub fn used_handles(tx: &ReadTx<'_>, session: SessionId, call: Option<CallId>) -> Result<Vec<HandleId>, Error> {
     let sql = "SELECT DISTINCT i.handle FROM call_inputs i JOIN calls c ON c.id = i.call_id \
                WHERE i.session_id = ?1 AND i.call_id IS NOT ?2 AND (c.state IN ('running', 'done', 'queued', 'unknown') \
-               OR c.state IN ('permitted', 'asked') \
+               OR c.state = 'permitted' \
                AND i.id < coalesce((SELECT min(id) FROM call_inputs WHERE call_id = ?2), i.id + 1))";
     let handles: Vec<String> = tx.list(sql, params![session, call], |row| row.get(0))?;
     let read = |text: String| text.parse().map_err(|_| Error::Stored(format!("the value {text} of a call")));

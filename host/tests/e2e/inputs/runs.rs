@@ -1,4 +1,4 @@
-//! Values over time: in each run of a schedule, after a restart, and in a conversation of two people.
+//! Values in each run of a schedule, also after a restart, and names that the host knows.
 
 use super::*;
 use crate::support::host_fixture::wait_for;
@@ -28,19 +28,14 @@ fn each_run_of_a_schedule_takes_the_values_of_its_prompt() {
 }
 
 #[test]
-fn value_of_one_person_is_no_value_of_another() {
+fn name_that_the_host_knows_is_a_value() {
     let office = Office::new();
     office.host.ctl(&["person", "add", "ben", "--role", "member"]).ok();
-    let typed = "/allow send -- mail it to bob@example.org";
-    office.ask("a", "shared", "hello", &[]);
-    let (calls, _) = office.ask("a", "shared", typed, &[]);
-    assert!(calls.is_empty());
-    // A name that the host knows is a value, and a part of a longer word is none.
-    let named = |text: &str| {
-        let mail = json!({ "recipient": link("$name.1"), "body": "x" });
-        let (calls, answer) = office.ask("a", text, text, &[("sendMail", mail)]);
-        (calls[0]["status"].clone(), answer)
-    };
-    let (status, answer) = named("/allow send -- write to ben");
-    assert!(status == "done" && answer.contains("\"recipient\":\"ben\""), "{answer}");
+    let mail = json!({ "recipient": link("$name.1"), "body": "x" });
+    let (calls, answer) = office.ask("a", "known", "/allow send -- write to ben", &[("sendMail", mail)]);
+    assert!(calls[0]["status"] == "done" && answer.contains("\"recipient\":\"ben\""), "{answer}");
+    // A part of a longer word is no name.
+    let part = json!({ "recipient": link("m2.name.1"), "body": "x" });
+    let (calls, _) = office.ask("a", "part", "/allow send -- write to benedict", &[("sendMail", part)]);
+    assert_eq!(calls[0]["code"], "call_link_unknown");
 }

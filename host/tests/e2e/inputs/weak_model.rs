@@ -38,7 +38,7 @@ fn prompt_has_values_only_for_tools_that_take_them() {
     let prompt = |office: &Office| office.model.seen().last().expect("a request").body["messages"].to_string();
     assert!(!prompt(&office).contains("@link") && !prompt(&office).contains(".email.1"));
     office.ask("a", "t", "mail bob@example.org", &[]);
-    assert!(prompt(&office).contains(".email.1 is bob@example.org"), "{}", prompt(&office));
+    assert!(prompt(&office).contains(".email.1 is \\\"bob@example.org\\\""), "{}", prompt(&office));
     let tools = office.model.seen().last().expect("a request").body["tools"].to_string();
     assert!(tools.contains("Pass a value that the person typed as"), "{tools}");
     // An unknown server without labels changes no prompt: the host binds what the person typed.

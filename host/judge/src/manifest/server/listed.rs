@@ -63,6 +63,13 @@ impl Tools {
         tools
     }
 
+    /// Returns the names of the tools with hard floors, and of those whose schema cannot be enforced.
+    pub fn floored_names(&self) -> impl Iterator<Item = &str> {
+        let hard = self.manifests.iter().filter(|(_, manifest)| !manifest.floors.is_empty());
+        let unfit = self.unfit.iter().filter(|unfit| unfit.why.reason == McpUnfitReason::Schema);
+        hard.map(|(name, _)| name.as_str()).chain(unfit.map(|unfit| unfit.name.as_str()))
+    }
+
     /// Returns the reason why the tool of this name cannot be offered.
     pub fn unfit(&self, name: &str) -> Option<&McpUnfit> {
         self.unfit.iter().find(|unfit| unfit.name == name).map(|unfit| &unfit.why)

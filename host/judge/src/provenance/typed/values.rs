@@ -16,6 +16,9 @@ const CURRENCIES: [&str; 44] = [
 ];
 const SYMBOLS: [char; 6] = ['$', '€', '£', '¥', '₹', '₩'];
 
+/// Places of one name in a span.
+const NAMES_MAX: usize = 64;
+
 /// Digits of the shortest number of a phone.
 const PHONE_DIGITS_MIN: usize = 7;
 
@@ -215,12 +218,12 @@ fn title(text: &str, part: &Marked) -> Option<TypedValue> {
 /// Returns each place that has a name as a whole.
 fn named(text: &str, marked: &[Marked], tokens: &[Token], name: &str) -> Vec<TypedValue> {
     let is_whole = |range: &Range<usize>| {
-        let begins = tokens.iter().any(|token| token.core.start == range.start);
-        let ends = tokens.iter().any(|token| token.core.end == range.end);
+        let begins = tokens.binary_search_by_key(&range.start, |token| token.core.start).is_ok();
+        let ends = tokens.binary_search_by_key(&range.end, |token| token.core.end).is_ok();
         begins && ends && Marked::touched(marked, range).is_empty()
     };
     let places = text.match_indices(name).map(|(at, _)| at..at + name.len());
-    places.filter(is_whole).map(|range| value(InputType::Name, name, range)).collect()
+    places.filter(is_whole).take(NAMES_MAX).map(|range| value(InputType::Name, name, range)).collect()
 }
 
 /// Returns the word before a place, if a colon or an equals sign ends it.
