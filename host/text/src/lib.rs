@@ -1,5 +1,5 @@
 //! Functions for text that people and models read: visible characters, look-alikes, similar names, differences, secret text, excerpts,
-//! names and types of files, streams of events, words of a shell, and JSON of other parties.
+//! names and types of files, streams of events, words of a shell, URLs, and JSON of other parties.
 //!
 //! Pure: never reads a clock, a file or the network. See [`visible`] and [`lookalike`].
 
@@ -17,4 +17,5 @@ pub mod lookalike;
 pub mod nearest;
 pub mod secret;
 pub mod shell;
+pub mod urls;
 pub mod visible;
