@@ -39,6 +39,7 @@ mod people;
 pub mod port;
 mod questions;
 mod refusals;
+mod replies;
 mod requests;
 mod routes;
 mod schedules;

@@ -93,6 +93,7 @@ mod e2e {
     mod receivers;
     mod regressions;
     pub(crate) mod requests;
+    mod rests_on;
     mod role_order;
     mod round;
     pub(crate) mod schedule_faults;

@@ -47,6 +47,7 @@ mod secret;
 mod service;
 mod session;
 mod skill;
+mod sources;
 mod status;
 mod token;
 mod tool;

@@ -36,6 +36,7 @@ mod secret;
 mod sessions;
 pub mod settings;
 mod skills;
+mod sources;
 mod stops;
 mod stored;
 mod tokens;
@@ -71,6 +72,7 @@ pub use scope::*;
 pub use secret::*;
 pub use sessions::*;
 pub use skills::*;
+pub use sources::*;
 pub use stops::*;
 pub use tokens::*;
 pub use transcript::*;
@@ -408,6 +410,12 @@ pub struct MessageView {
     /// The calls of its turn, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<MessageCall>,
+    /// The form of the answer on a terminal.
+    #[serde(flatten, default)]
+    pub shown: ShownReply,
+    /// What the answer rests on; only with `sources=true`, and in `why`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sources: Option<Box<Sources>>,
 }
 
 ironclaw_contract::words! {
@@ -469,27 +477,4 @@ pub struct Why {
     pub has_written_call: bool,
     /// A summary in one sentence.
     pub summary: String,
-}
-
-/// `GET /v1/agents/{agent}/history?limit=N`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct History {
-    /// The newest lines, the oldest of them first.
-    pub lines: Vec<HistoryLine>,
-    /// True if there are older ones.
-    #[serde(default)]
-    pub more: bool,
-}
-
-/// One line of a conversation: `GET /v1/agents/{agent}/history?limit=N`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct HistoryLine {
-    /// RFC 3339.
-    pub at: String,
-    /// Its author.
-    pub author: Speaker,
-    /// The text.
-    pub text: String,
 }

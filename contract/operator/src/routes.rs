@@ -214,6 +214,7 @@ pub const SESSIONS: Route<0, (), Vec<Session>> = get("/v1/sessions");
 pub const SESSION: Route<1, (), Session> = get("/v1/sessions/{id}");
 pub const REMOVE_SESSION: Route<1, (), Session> = delete("/v1/sessions/{id}");
 pub const TRANSCRIPT: Route<1, (), Transcript> = get("/v1/sessions/{id}/transcript");
+pub const SESSION_REPLIES: Route<1, (), SessionReplies> = get("/v1/sessions/{id}/replies");
 pub const CANCEL_TURN: Route<1, (), Cancelled> = post("/v1/sessions/{id}/cancel");
 pub const STOP_SESSION: Route<1, (), Session> = post("/v1/sessions/{id}/stop");
 pub const RELEASE_SESSION: Route<1, (), Session> = post("/v1/sessions/{id}/release");

@@ -75,6 +75,7 @@ mod schemas {
         SignatureRule,
         SkillTrust,
         Speaker,
+        SourceKind,
         StageOutcome,
         TokenState,
         ValueSource,

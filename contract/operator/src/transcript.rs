@@ -134,6 +134,9 @@ pub struct UnreadReply {
     pub author: Speaker,
     /// The text.
     pub text: String,
+    /// The text as a terminal shows it, if it differs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown_as: Option<String>,
 }
 
 /// `POST /v1/agents/{agent}/unread`.
@@ -171,4 +174,30 @@ pub struct Thread {
     pub session_id: SessionId,
     /// RFC 3339, of the last launch or answer.
     pub last_active_at: String,
+}
+
+/// `GET /v1/agents/{agent}/history?limit=N`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct History {
+    /// The newest lines, the oldest of them first.
+    pub lines: Vec<HistoryLine>,
+    /// True if there are older ones.
+    #[serde(default)]
+    pub more: bool,
+}
+
+/// One line of a conversation: `GET /v1/agents/{agent}/history?limit=N`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct HistoryLine {
+    /// RFC 3339.
+    pub at: String,
+    /// Its author.
+    pub author: Speaker,
+    /// The text.
+    pub text: String,
+    /// The text as a terminal shows it, if it differs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown_as: Option<String>,
 }

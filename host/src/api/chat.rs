@@ -25,13 +25,14 @@ use crate::registry::latch;
 use crate::registry::{self, Identity, Person, tokens};
 use crate::sessions::store::{self, SessionState};
 use crate::turns::items;
+use crate::turns::rests_on;
 use ironclaw_contract::ids::{MessageId, PersonId};
 use ironclaw_contract::seam::message::{Kind, Status};
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_judge::provenance::spans::Telling;
 use ironclaw_judge::scope::declared::{Declaration, DeclarationError};
 use ironclaw_operator::DenialCode;
-use ironclaw_operator::{MessageView, NewMessage, Receipt, Recorded};
+use ironclaw_operator::{MessageView, NewMessage, Receipt, Recorded, ShownReply, Sources};
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::WrappingKey;
 use ironclaw_store::error::Error;
@@ -200,14 +201,16 @@ fn view(tx: &ReadTx<'_>, wrapping: &WrappingKey, id: MessageId) -> Result<Option
     let Some(session) = store::find(tx, message.session)? else { return Ok(None) };
     let delivery = message.turn.map(|turn| delivery::for_turn(tx, turn)).transpose()?.flatten();
     let delivery = delivery.filter(|_| matches!(message.status, Status::Completed | Status::Delivered));
-    let (mut reply, mut notice) = (None, false);
+    let (mut reply, mut notice, mut shown) = (None, false, ShownReply::default());
     if let Some(delivery) = &delivery
         && delivery.state == DeliveryState::Received
         && let Some(item) = items::find(tx, delivery.item)?
     {
         let key = session.keys(wrapping)?.content;
         notice = item.tuple.kind == ItemKind::Notice;
-        reply = Some(delivery::text_of(tx, &item, &key)?);
+        let text = delivery::text_of(tx, &item, &key)?;
+        shown = rests_on::shown::shown(tx, &session, &item, &key, &text)?;
+        reply = Some(text);
     }
     let receipt = delivery.as_ref().map_or(Receipt::Pending, |delivery| delivery::shown(delivery.state));
     let halted = match session.standing {
@@ -238,5 +241,22 @@ fn view(tx: &ReadTx<'_>, wrapping: &WrappingKey, id: MessageId) -> Result<Option
         notice,
         receipt,
         reason,
+        shown,
+        sources: None,
     }))
+}
+
+/// Returns what the answer to a message rests on; `None` without an answer that its person got.
+async fn sources(api: &Api, view: &MessageView) -> Result<Option<Box<Sources>>, Answer> {
+    let Some(turn) = view.turn_id.filter(|_| view.reply.is_some() && !view.notice) else { return Ok(None) };
+    let (record, session) = (Arc::clone(&api.record), view.session_id);
+    let read = move |tx: &ReadTx<'_>| {
+        let (Some(delivery), Some(session)) = (delivery::for_turn(tx, turn)?, store::find(tx, session)?) else {
+            return Ok::<_, Error>(None);
+        };
+        let Some(item) = items::find(tx, delivery.item)? else { return Ok(None) };
+        let key = session.content_key(&record.wrapping)?;
+        Ok(Some(Box::new(rests_on::sources(tx, &session, &item, &key)?)))
+    };
+    Ok(api.record.state.read_committed(read).await?)
 }

@@ -8,7 +8,7 @@ use crate::sessions::store::{self, SessionState};
 use ironclaw_contract::ids::{MessageId, PersonId};
 use ironclaw_contract::seam::message::Status;
 use ironclaw_ledger::forgotten;
-use ironclaw_operator::{LedgerEvent, MessageView, Receipt, Why};
+use ironclaw_operator::{LedgerEvent, MessageView, Receipt, ShownReply, Why};
 use ironclaw_store::error::Error;
 use tokio::sync::Semaphore;
 
@@ -49,6 +49,8 @@ pub async fn why(api: &Api, person: &Person, message: &str) -> Result<Option<Why
         notice: false,
         receipt,
         reason: None,
+        shown: ShownReply::default(),
+        sources: None,
     };
     let summary = "The host no longer keeps its text. The ledger says what became of it.".to_owned();
     Ok(Some(Why {

@@ -96,7 +96,7 @@ fn shown(note: memories::Note) -> Note {
     Note {
         id: note.id,
         at: ironclaw_ledger::rfc3339(note.created_at),
-        author: super::transcript::author(&note.author),
+        author: crate::turns::rests_on::author(&note.author),
         principal: note.principal,
         session_id: note.session,
         labels: note.labels.list(),

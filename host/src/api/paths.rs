@@ -7,8 +7,8 @@ use super::chat::{conversation, follow, history, messages, reasoning, threads, u
 use super::routes::{Route, open_to_all, route};
 use super::{
     abilities, agents, allowances, audit, backup, calls, changes, channels, configuration, dead_letters, destinations,
-    explanation, files, groups, health, mcp, memory, models, openapi, people, questions, requests, schedules, scope,
-    secrets, sessions, settings, skills, status, stops, tokens, transcript, usage,
+    explanation, files, groups, health, mcp, memory, models, openapi, people, questions, replies, requests, schedules,
+    scope, secrets, sessions, settings, skills, status, stops, tokens, transcript, usage,
 };
 use crate::registry::Role::{Admin, Member, Owner};
 use ironclaw_operator::FILE_PUT_BYTES_MAX;
@@ -207,6 +207,12 @@ fn routes_of_messages_and_sessions() -> Vec<Route> {
             Member,
             "The items of a session, as the host recorded them; a member gets only their own",
             transcript::show,
+        ),
+        route(
+            SESSION_REPLIES,
+            Member,
+            "The last replies of a session, with what each rests on; a member gets only their own",
+            replies::list,
         ),
         route(CANCEL_TURN, Member, "Cancel the open turn; a member only their own", stops::cancel),
         route(STOP_SESSION, Admin, "Put a session to sleep", sessions::stop),

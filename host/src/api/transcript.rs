@@ -2,7 +2,7 @@
 //!
 //! Never shows an item without its author and labels. A read of another person's conversation leaves a ledger entry. See `turns::items`.
 
-use super::handler::{Answer, Caller, Reply};
+use super::handler::{Answer, Api, Caller, Reply};
 use super::sessions;
 use crate::channels::inbound::inbox;
 use crate::channels::outbound::delivery;
@@ -11,10 +11,10 @@ use crate::sessions::store::{self, Session};
 use crate::turns::calls::{self, ResultBody};
 use crate::turns::context::OutputBody;
 use crate::turns::items::{self, Recorded};
+use crate::turns::rests_on::author;
 use axum::Json;
 use axum::extract::{Path, Query};
-use ironclaw_contract::ids::SessionId;
-use ironclaw_contract::seam::message::Author;
+use ironclaw_contract::ids::{PersonId, SessionId};
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_ledger::Entry;
 use ironclaw_operator::{CallState, LedgerEvent, Receipt, Transcript, TranscriptCall, TranscriptItem, TranscriptSpan};
@@ -59,11 +59,17 @@ pub async fn show(
     let found = api.record.state.read(read).await?;
     let (transcript, others) = found.ok_or_else(|| Answer::noted(store::unknown(&session)))?;
     if others {
-        let note =
-            move |tx: &mut WriteTx<'_>| Entry::new(LedgerEvent::TranscriptRead).session(id).with("by", by).append(tx);
-        api.record.state.write(note).await?;
+        note(&api, id, by).await?;
     }
     Ok(Json(transcript))
+}
+
+/// Records that a person read another person's session.
+pub(super) async fn note(api: &Api, id: SessionId, by: PersonId) -> Result<(), Answer> {
+    let note =
+        move |tx: &mut WriteTx<'_>| Entry::new(LedgerEvent::TranscriptRead).session(id).with("by", by).append(tx);
+    api.record.state.write(note).await?;
+    Ok(())
 }
 
 /// Returns a session that a person may read, and whether it is another person's.
@@ -172,17 +178,4 @@ fn fill(tx: &ReadTx<'_>, item: &Recorded, body: String, shown: &mut TranscriptIt
 fn receipt(tx: &ReadTx<'_>, item: &Recorded) -> Result<Receipt, ironclaw_state::Error> {
     let state = tables::items::delivery_state(tx, item.tuple.item)?;
     Ok(state.map_or(Receipt::Unsaid, delivery::shown))
-}
-
-/// Returns an author in words.
-pub fn author(author: &Author) -> String {
-    match author {
-        Author::Person { person } => format!("person {person}"),
-        Author::Quoted => "quoted".to_owned(),
-        Author::File { name } => format!("file {name}"),
-        Author::Model => "model".to_owned(),
-        Author::Agent { agent } => format!("agent {agent}"),
-        Author::Tool { tool } => format!("tool {tool}"),
-        Author::Host => "host".to_owned(),
-    }
 }

@@ -11,7 +11,7 @@ pub use builtin::network_command::NAME as NETWORK_COMMAND;
 pub use builtin::read_file::NAME as READ_FILE;
 pub use builtin::read_skill::NAME as READ_SKILL;
 pub use builtin::recall::{NAME as RECALL, RECALLED_MAX};
-pub use builtin::remember::REMEMBERED_BYTES_MAX;
+pub use builtin::remember::{NAME as REMEMBER, REMEMBERED_BYTES_MAX};
 pub use builtin::request_change::NAME as REQUEST_CHANGE;
 pub use builtin::run_command::{COMMAND_SECONDS_MAX, NAME as RUN_COMMAND};
 pub use builtin::search_files::NAME as SEARCH_FILES;

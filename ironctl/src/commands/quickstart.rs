@@ -63,7 +63,7 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
 
     at.out.line(format!("\nyou> {GREETING}"))?;
     let view = greet(at.out, &client).await?;
-    at.out.line(format!("{AGENT}> {}", view.reply.as_deref().unwrap_or_default()))?;
+    at.out.line(format!("{AGENT}> {}", final_answer::shown(&view)))?;
 
     let (pid, report) = jail_of(&client, view.session_id).await?;
     show_jail(at, pid, report.as_ref())?;

@@ -15,7 +15,7 @@ use crate::output::table::Columns;
 use crate::{clock, jail};
 use clap::Subcommand;
 use ironclaw_contract::ids::AgentId;
-use ironclaw_operator::{Session, TranscriptItem, routes};
+use ironclaw_operator::{Session, SessionReply, TranscriptItem, routes};
 use serde::Serialize;
 use serde_json::json;
 use std::path::PathBuf;
@@ -94,9 +94,10 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
         Action::Show { session, last } => {
             let found = client.call(routes::SESSION, [&session]).await?;
             let transcript = client.query(routes::TRANSCRIPT, [&session], json!({ "last": last })).await?.items;
-            at.out.json(&Shown { session: &found, transcript: &transcript })?;
+            let replies = client.query(routes::SESSION_REPLIES, [&session], json!({ "last": last })).await?.replies;
+            at.out.json(&Shown { session: &found, transcript: &transcript, replies: &replies })?;
             show(at.out, found)?;
-            transcript::print(at.out, &transcript)
+            transcript::print(at.out, &transcript, &replies)
         }
         Action::Export { session, out, format } => transcript::export(at, &client, &session, out, format).await,
         Action::Cancel { session } => {
@@ -161,6 +162,7 @@ struct Shown<'a> {
     #[serde(flatten)]
     session: &'a Session,
     transcript: &'a [TranscriptItem],
+    replies: &'a [SessionReply],
 }
 
 fn show(out: Output, session: Session) -> Result<(), Error> {

@@ -6,6 +6,7 @@ use super::call_request::standing;
 use super::decidable::REQUEST_PREFIX;
 use super::mcp::{prose, quotation};
 use super::question::QUESTION_PREFIX;
+use super::sources;
 use crate::at::At;
 use crate::clock;
 use crate::failure::Error;
@@ -168,5 +169,9 @@ pub fn print(out: Output, why: Why) -> Result<(), Error> {
     for note in &why.progress {
         out.line(format!("note of the agent's process: {note}"))?;
     }
-    out.line(why.summary)
+    out.line(why.summary)?;
+    match &why.message.sources {
+        Some(found) => sources::print(out, found),
+        None => Ok(()),
+    }
 }

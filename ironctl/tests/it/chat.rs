@@ -272,7 +272,7 @@ fn screen_of(events: Vec<Event>, last: Value) -> String {
 fn answer_on_the_screen_has_each_word_once() {
     for (case, words, reply, shown, once) in [
         ("escaped", &[(1, 0, "It \u{1b}[2J"), (1, 8, "rai")][..], "It \u{1b}[2Jrains.", "It \\u{1b}[2J", "rains."),
-        ("differs", &[(1, 0, "It snows")], "It rains.", "It snows\r\nassistant> It rains.\r\n", "rains"),
+        ("differs", &[(1, 0, "It snows, ")], "It rains.", "It snows, \r\nassistant> It rains.\r\n", "rains"),
         ("another attempt", &[(1, 0, "It sn"), (2, 0, "It "), (2, 3, "rains")], "It rains.", "It sn\r\n", "rains"),
         ("text after a gap", &[(1, 5, "ains")], "It rains.", "It rains.\r\n", "rains"),
     ] {
@@ -390,4 +390,59 @@ fn closed_terminal_ends_the_conversation() {
     let Terminal { mut ironctl, screen, .. } = terminal;
     drop(screen);
     ironctl.wait().expect("ironctl ends");
+}
+
+#[test]
+fn sources_of_the_last_reply_are_listed() {
+    let mut answered = view(Some("It rains [G]."), None);
+    answered["shown_as"] = json!("It rains [I].");
+    answered["remarks"] = json!(["the agent wrote [G] at 1 place"]);
+    let shown = answered.clone();
+    let host = FakeHost::new(move |line, _| match line {
+        "GET /v1/messages/msg_00000000000000000000000001/events?decides=true" => {
+            Answer::events(&[draft(1, 0, "It rains [G"), ("message", answered.clone())])
+        }
+        "GET /v1/messages/msg_00000000000000000000000001?sources=true" => {
+            let mut view = shown.clone();
+            view["sources"] = json!({ "results": 0, "is_whole": true, "summary": "rests on no result", "rests_on": [{
+                "item": "itm_00000000000000000000000001", "seq": 2, "kind": "note", "counts": false, "at": "2026-01-02T03:04:05Z",
+                "authors": ["tool recall"], "by": "tool recall", "labels": ["External"], "tool": "recall",
+            }]});
+            Answer::json(view)
+        }
+        other => conversation(other, "It rains [I]."),
+    });
+    let mut terminal = open_chat(&host);
+    terminal.say("hello");
+    terminal.wait_for("assistant> It rains [I].");
+    terminal.wait_for("the agent wrote [G] at 1 place");
+    terminal.say("/sources");
+    terminal.wait_for("the reply rests on no result");
+    terminal.wait_for("notes of the agent");
+    terminal.leave();
+}
+
+#[test]
+fn url_of_unknown_origin_is_never_on_the_screen_as_a_link() {
+    let reply = "See https://evil.example/?q=1 and www.evil.example now.";
+    let shown = "See ⟨https: //evil.example/?q=1⟩ (unknown address) and ⟨www. evil.example⟩ (unknown address) now.";
+    let mut last = view(Some(reply), None);
+    (last["shown_as"], last["unknown_urls"]) = (json!(shown), json!(["https://evil.example/?q=1", "www.evil.example"]));
+    let drafts = ["See htt", "ps://evil.example/?q=1 and ", "www.evil.example now."];
+    let mut from = 0;
+    let mut events: Vec<Event> = Vec::new();
+    for text in drafts {
+        events.push(draft(1, from, text));
+        from += text.len() as u64;
+    }
+    events.push(("message", last.clone()));
+    let seen = screen_of(events.clone(), last.clone());
+    assert!(!seen.contains("://") && !seen.contains("www.evil"), "{seen}");
+    assert!(seen.contains("assistant> See ⟨https: //evil.example/?q=1⟩"), "{seen}");
+    // An interrupted answer has no word of the host about its URLs.
+    events.pop();
+    events.push(draft(2, 0, "No."));
+    events.push(("message", view(Some("No."), None)));
+    let seen = screen_of(events, view(Some("No."), None));
+    assert!(!seen.contains("://") && seen.contains("(unknown address)"), "{seen}");
 }

@@ -235,6 +235,7 @@ fn answer(line: &str) -> Answer {
         ),
         "GET /v1/sessions/ses_01kagq8t000000000000000001" => month("session.turn", 1, session)[0].take(),
         "GET /v1/sessions/ses_01kagq8t000000000000000001/transcript" => sample("transcript"),
+        "GET /v1/sessions/ses_01kagq8t000000000000000001/replies" => sample("session_replies"),
         "GET /v1/sessions/ses_01kagq8t000000000000000001/files" => json!({ "files": month("file_entry", 4, |_, file| {
             file["shown"] = json!("reports/2026/november/a-report-with-a-long-name-for-the-tax-office.pdf");
         }), "more": false }),
@@ -244,7 +245,11 @@ fn answer(line: &str) -> Answer {
                 json!("reports/2026/november/a-report-with-a-long-name-for-the-tax-office.pdf");
             history
         }
-        "GET /v1/messages/last/why" => sample("why"),
+        "GET /v1/messages/last/why" => {
+            let mut why = sample("why");
+            why["message"]["sources"] = sample("sources");
+            why
+        }
         "GET /v1/calls/call_01kagq8t000000000000000001/why" => sample("call_why"),
         "GET /v1/requests/req_01kagq8t000000000000000001" => sample("call_request"),
         _ => return Answer::missing("unexpected", line),

@@ -16,7 +16,7 @@ use ironclaw_operator::{
     AgentWiring, Attempt, Bound, Cancelled, ChainLink, Check, Class, Control, DamagedSkill, Failure, History,
     HistoryLine, HostStatus, JailReport, LedgerLine, MessageFile, MessageImage, MessageView, ModelFailure, NewAgent,
     NewMessage, NewNote, Note, Notes, Panicked, Preflight, Principal, Proof, ReadReplies, ReaderStatus, Receipt,
-    Recorded, Resumed, Run, Session, SessionPhase, SessionStatus, SlotCounts, SmallContext, Speaker, Stage,
+    Recorded, Resumed, Run, Session, SessionPhase, SessionStatus, ShownReply, SlotCounts, SmallContext, Speaker, Stage,
     StageOutcome, Status, Stopped, UnreadReplies, UnreadReply, Why,
 };
 use std::collections::BTreeMap;
@@ -86,6 +86,8 @@ fn delivered() -> MessageView {
         receipt: Receipt::Received,
         reason: None,
         calls: vec![super::requests::call()],
+        shown: ShownReply::default(),
+        sources: None,
     }
 }
 
@@ -384,6 +386,7 @@ fn messages() -> Vec<Shape> {
         at: AT.to_owned(),
         author: Speaker::Agent,
         text: "Done.".to_owned(),
+        shown_as: None,
     };
     vec![
         shape_by_bytes(
@@ -395,6 +398,14 @@ fn messages() -> Vec<Shape> {
         shape_by_bytes("operator.recorded", &recorded(None)),
         shape_by_bytes("operator.recorded.answered", &recorded(Some(delivered()))),
         shape_by_bytes("operator.message_view.delivered", &delivered()),
+        shape_by_bytes(
+            "operator.message_view.sources",
+            &MessageView {
+                shown: transcripts::shown(),
+                sources: Some(Box::new(transcripts::sources())),
+                ..delivered()
+            },
+        ),
         shape_by_bytes("operator.message_view.waiting", &waiting()),
         shape("operator.stage", stage()),
         shape("operator.stage.refused", refused),
@@ -412,13 +423,18 @@ fn messages() -> Vec<Shape> {
         shape_by_bytes("operator.why", &why),
         shape_by_bytes(
             "operator.history_line",
-            &HistoryLine { at: AT.to_owned(), author: Speaker::Person, text: "Hello".to_owned() },
+            &HistoryLine { at: AT.to_owned(), author: Speaker::Person, text: "Hello".to_owned(), shown_as: None },
         ),
         shape("operator.unread_replies", unread),
         shape_by_bytes(
             "operator.history",
             &History {
-                lines: vec![HistoryLine { at: AT.to_owned(), author: Speaker::Agent, text: "Hello".to_owned() }],
+                lines: vec![HistoryLine {
+                    at: AT.to_owned(),
+                    author: Speaker::Agent,
+                    text: "Hello".to_owned(),
+                    shown_as: None,
+                }],
                 more: true,
             },
         ),

@@ -6,8 +6,61 @@ use super::{Shape, shape};
 use ironclaw_contract::ids::{CallId, ItemId, TurnId};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
 use ironclaw_operator::{
-    CallState, Receipt, Thread, Threads, Transcript, TranscriptCall, TranscriptItem, TranscriptSpan,
+    CallState, ClaimMark, Receipt, SessionReplies, SessionReply, ShownReply, Source, SourceKind, Sources, Thread,
+    Threads, Transcript, TranscriptCall, TranscriptItem, TranscriptSpan,
 };
+
+fn source(kind: SourceKind) -> Source {
+    Source {
+        item: id::<ItemId>("itm", 2),
+        seq: 2,
+        kind,
+        counts: kind.counts(),
+        at: AT.to_owned(),
+        authors: vec!["tool read_file".to_owned()],
+        by: "tool read_file".to_owned(),
+        labels: vec![Label::External, Label::LlmDerived],
+        tool: Some("read_file".to_owned()),
+        path: Some("notes.md".to_owned()),
+        covers: (kind == SourceKind::Summary).then_some([2, 40]),
+    }
+}
+
+pub(super) fn sources() -> Sources {
+    Sources {
+        results: Some(2),
+        rests_on: SourceKind::ALL.map(source).to_vec(),
+        left_off: 1,
+        is_whole: false,
+        summary: "rests on 2 results".to_owned(),
+    }
+}
+
+pub(super) fn shown() -> ShownReply {
+    ShownReply {
+        shown_as: Some("Done [I].".to_owned()),
+        marks: vec![ClaimMark {
+            at: 5,
+            written: "[G]".to_owned(),
+            shown: "[I]".to_owned(),
+            reason: Some("the reply rests on no result".to_owned()),
+        }],
+        unknown_urls: vec!["https://a.example/x".to_owned()],
+        remarks: vec!["[G] and [I] are the agent's own words, and no statement of the host".to_owned()],
+    }
+}
+
+fn reply() -> SessionReply {
+    SessionReply {
+        item: id::<ItemId>("itm", 1),
+        seq: 4,
+        at: AT.to_owned(),
+        turn_id: Some(id::<TurnId>("trn", 1)),
+        reply: "Done [G].".to_owned(),
+        shown: shown(),
+        sources: sources(),
+    }
+}
 
 pub(super) fn all() -> Vec<Shape> {
     let call = TranscriptCall {
@@ -52,6 +105,12 @@ pub(super) fn all() -> Vec<Shape> {
         shape("operator.transcript_item.bare", bare),
         shape("operator.transcript_item", full),
         shape("operator.transcript", page),
+        shape("operator.source", source(SourceKind::Summary)),
+        shape("operator.sources", sources()),
+        shape("operator.claim_mark", shown().marks[0].clone()),
+        shape("operator.shown_reply", shown()),
+        shape("operator.session_reply", reply()),
+        shape("operator.session_replies", SessionReplies { session_id: session_id(), replies: vec![reply()] }),
         shape(
             "operator.thread",
             Thread {

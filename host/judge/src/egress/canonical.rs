@@ -40,7 +40,7 @@ impl CanonicalUrl {
     ///
     /// # Errors
     /// As [`Self::parse`].
-    pub(crate) fn parse_typed(written: &str, loopback: Loopback) -> Result<Self, UrlError> {
+    pub fn parse_typed(written: &str, loopback: Loopback) -> Result<Self, UrlError> {
         check_written(written)?;
         let mut url = Url::parse(written).map_err(|error| UrlError::NoUrl(error.to_string()))?;
         url.set_fragment(None);

@@ -9,6 +9,7 @@ use crate::channels::inbound::channel::loopback;
 use crate::channels::outbound::delivery;
 use crate::sessions::store::{self, Origin};
 use crate::turns::items;
+use crate::turns::rests_on::shown::shown;
 use axum::Json;
 use axum::extract::{Path, Query};
 use ironclaw_contract::seam::message::Author;
@@ -78,7 +79,9 @@ pub async fn history(
                 };
                 let text = delivery::text_of(tx, &item, &key)?;
                 if !text.is_empty() {
-                    lines.push(HistoryLine { at: ironclaw_ledger::rfc3339(item.tuple.issued_at), author, text });
+                    let at = ironclaw_ledger::rfc3339(item.tuple.issued_at);
+                    let shown_as = shown(tx, &session, &item, &key, &text)?.shown_as;
+                    lines.push(HistoryLine { at, author, text, shown_as });
                 }
             }
             let skip = lines.len().saturating_sub(query.limit.min(HISTORY_MAX));

@@ -3,7 +3,7 @@
 //! Records nothing itself. See [`super::waiting`] for the wait.
 
 use super::waiting::{self, Wait};
-use super::{mark_read, own, received, recorded};
+use super::{mark_read, own, received, recorded, sources};
 use crate::api::attachments;
 use crate::api::handler::{Answer, Body, Caller, Reply};
 use crate::api::named::id;
@@ -25,24 +25,30 @@ pub async fn send(
     check_files(&new.files)?;
     let received = received(&api, &person, agent, new).await?;
     let received = attachments::place(&api.inbound, &api.sessions, received).await.map_err(Answer::denied)?;
-    let recorded = match wait.is_none() {
+    let mut recorded = match wait.is_none() {
         true => recorded(api.inbound.inbound(received, Confirmation::AtOnce).await.map_err(Answer::denied)?),
         false => waiting::record_and_wait(&api, received, &person, &current, &wait).await?,
     };
-    if let Some(view) = &recorded.message {
+    if let Some(view) = &mut recorded.message {
         mark_read(&api, view).await?;
+        if wait.sources {
+            view.sources = sources(&api, view).await?;
+        }
     }
     Ok((StatusCode::ACCEPTED, Json(recorded)))
 }
 
-/// `GET /v1/messages/{id}?wait_ms=N`
+/// `GET /v1/messages/{id}?wait_ms=N&sources=true`
 pub async fn message(
     Caller { api, person, current }: Caller,
     Path(message): Path<String>,
     Query(wait): Query<Wait>,
 ) -> Reply<MessageView> {
-    let view = waiting::wait_for(&api, &person, &current, &message, &wait).await?;
+    let mut view = waiting::wait_for(&api, &person, &current, &message, &wait).await?;
     mark_read(&api, &view).await?;
+    if wait.sources {
+        view.sources = sources(&api, &view).await?;
+    }
     Ok(Json(view))
 }
 

@@ -9,6 +9,7 @@ use crate::channels::outbound::delivery;
 use crate::registry;
 use crate::sessions::store::{self, ScheduleRuns};
 use crate::turns::items;
+use crate::turns::rests_on::shown::shown;
 use axum::Json;
 use axum::extract::Path;
 use ironclaw_contract::ids::{AgentId, PersonId};
@@ -70,6 +71,7 @@ fn take(tx: &mut WriteTx<'_>, wrapping: &WrappingKey, person: PersonId, agent: A
         let key = session.content_key(wrapping)?;
         let text = delivery::text_of(tx, &item, &key)?;
         let author = if item.tuple.kind == ItemKind::Notice { Speaker::Host } else { Speaker::Agent };
+        let shown_as = shown(tx, &session, &item, &key, &text)?.shown_as;
         replies.push(UnreadReply {
             session_id: session.id,
             thread: Some(session.origin.thread_id).filter(|name| !name.is_empty()),
@@ -80,6 +82,7 @@ fn take(tx: &mut WriteTx<'_>, wrapping: &WrappingKey, person: PersonId, agent: A
             at: ironclaw_ledger::rfc3339(item.tuple.issued_at),
             author,
             text,
+            shown_as,
         });
     }
     Ok(ReadReplies { replies, more })

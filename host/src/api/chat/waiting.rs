@@ -32,6 +32,9 @@ pub struct Wait {
     /// The longest wait for the answer, in milliseconds; at most 60000. Default: 0, no wait.
     #[serde(default)]
     wait_ms: u64,
+    /// True for what the answer rests on, too. Default: false.
+    #[serde(default)]
+    pub(super) sources: bool,
 }
 
 impl Wait {

@@ -6,7 +6,7 @@ use super::awaited;
 use super::follow::stages;
 use super::reasoning;
 use super::waiting::with_wait_reason;
-use super::{own, read_view};
+use super::{own, read_view, sources};
 use crate::api::forgotten;
 use crate::api::handler::{Answer, Api, Caller, Reply};
 use crate::api::schedules;
@@ -32,7 +32,8 @@ pub async fn why(Caller { api, person, .. }: Caller, Path(message): Path<String>
         Ok(id) => id,
         Err(unknown) => return forgotten::why(&api, &person, &message).await?.map(Json).ok_or(unknown),
     };
-    let view = with_wait_reason(&api, read_view(&api, id).await?);
+    let mut view = with_wait_reason(&api, read_view(&api, id).await?);
+    view.sources = sources(&api, &view).await?;
     let stages = stages(&api, id, None).await?;
     let failure = failure(&api, &view).await?;
     let has_written_call = reasoning::has_written_call(&api, id).await?;

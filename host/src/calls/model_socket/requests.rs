@@ -7,6 +7,7 @@ mod earlier_answer;
 mod generate;
 mod judged;
 mod learned_sizes;
+mod output;
 mod prepared;
 mod pushes;
 mod sent_files;

@@ -189,6 +189,21 @@ pub fn messages_before(tx: &ReadTx<'_>, session: SessionId, seq: u64, limit: usi
     tx.list(&sql, params![session, stored_seq(seq), limit as i64], recorded)
 }
 
+/// Returns the messages, results and summaries of a session in a range of numbers, the newest first, at most `limit`.
+pub fn sources_between(
+    tx: &ReadTx<'_>,
+    session: SessionId,
+    from: u64,
+    upto: u64,
+    limit: usize,
+) -> Result<Vec<Recorded>, Error> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM items WHERE session_id = ?1 AND seq BETWEEN ?2 AND ?3 \
+         AND kind IN ('message', 'result', 'summary') ORDER BY seq DESC LIMIT ?4"
+    );
+    tx.list(&sql, params![session, stored_seq(from), stored_seq(upto), limit as i64], recorded)
+}
+
 /// Returns the oldest message of a session that the record still has.
 pub fn first_message(tx: &ReadTx<'_>, session: SessionId) -> Result<Option<Recorded>, Error> {
     let sql = format!("SELECT {COLUMNS} FROM items WHERE session_id = ?1 AND kind = 'message' ORDER BY seq LIMIT 1");

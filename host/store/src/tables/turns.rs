@@ -326,6 +326,25 @@ pub fn find_call(tx: &ReadTx<'_>, id: CallId) -> Result<Option<CallRow>, Error> 
     tx.find("SELECT * FROM calls WHERE id = ?1", [id], CallRow::read)
 }
 
+/// Returns the call of a session with this result: an item of the turn, or the message of a late call.
+pub fn find_call_by_result(tx: &ReadTx<'_>, session: SessionId, result: ItemId) -> Result<Option<CallRow>, Error> {
+    let sql = "SELECT * FROM calls WHERE session_id = ?1 AND result_item = ?2";
+    tx.find(sql, params![session, result], CallRow::read)
+}
+
+/// Returns the calls of a session in outputs that are numbered up to `upto`, the newest first, at most `limit`.
+pub fn calls_in_session(tx: &ReadTx<'_>, session: SessionId, upto: u64, limit: usize) -> Result<Vec<CallRow>, Error> {
+    let sql = "SELECT c.* FROM calls c JOIN items i ON i.id = c.output_item \
+               WHERE c.session_id = ?1 AND i.seq <= ?2 ORDER BY i.seq DESC LIMIT ?3";
+    tx.list(sql, params![session, upto as i64, limit as i64], CallRow::read)
+}
+
+/// Returns the calls of a tool in a session that are done, at most `limit`.
+pub fn done_calls(tx: &ReadTx<'_>, session: SessionId, tool: &str, limit: usize) -> Result<Vec<CallRow>, Error> {
+    let sql = "SELECT * FROM calls WHERE session_id = ?1 AND tool = ?2 AND state = 'done' ORDER BY rowid DESC LIMIT ?3";
+    tx.list(sql, params![session, tool, limit as i64], CallRow::read)
+}
+
 /// Sets the one result of a permitted call, with its outcome.
 ///
 /// Returns false and changes nothing if the call already has a result or is no longer permitted.

@@ -4,6 +4,7 @@
 
 use super::{connect, replies, say};
 use crate::e2e::streaming;
+use crate::support::client::{Raw, check_refused};
 use crate::support::hooks::{Hook, Receiver};
 use crate::support::host_fixture::{TestHost, WAIT_MAX, wait_for};
 use crate::support::model_server::{Act, Seen, Server};
@@ -176,4 +177,28 @@ fn turn_of_an_unlinked_sender_is_judged_as_unsigned() {
 
 fn inbox(host: &TestHost) -> Vec<Value> {
     host.ctl(&["--json", "inbox"]).ok().json().as_array().expect("a list").clone()
+}
+
+#[test]
+fn sources_of_a_reply_name_the_other_people_of_a_group() {
+    let (server, receiver) = (model(), Receiver::accepting());
+    let (host, hook) = host_with(&server, &receiver);
+    connect(&host, &["--sharing", "shared"]);
+    let at = |thread: &str| json!({ "group": "g", "thread": thread });
+    say(&hook, "e1", "bob", "the word is tulip", &at("t1"));
+    replies(&receiver, 1);
+    say(&hook, "e2", "ana", "which word?", &at("t2"));
+    replies(&receiver, 2);
+    let session = host.session()["id"].as_str().expect("an id").to_owned();
+    let (status, found) = Raw::of(&host).get(&format!("/v1/sessions/{session}/replies"));
+    assert_eq!(status, 200, "{found}");
+    let last = &found["replies"][1];
+    let messages: Vec<_> =
+        last["rests_on"].as_array().expect("a list").iter().map(|source| source["by"].as_str()).collect();
+    assert_eq!((messages, &last["results"]), (vec![Some("Bob"), Some("Ana")], &json!(0)), "{found}");
+    assert!(last["rests_on"][0]["authors"][0].as_str().is_some_and(|author| author.starts_with("person per_")));
+    assert_eq!(host.entries("transcript.read").len(), 1, "a read of the words of others is in the ledger");
+    // The person of another conversation gets none of it.
+    let eve = Raw::add_person(&host, "Eve", &[]);
+    check_refused(&eve.get(&format!("/v1/sessions/{session}/replies")), 404, "session_unknown");
 }

@@ -16,6 +16,7 @@ use crate::commands::file;
 use crate::commands::inbox;
 use crate::commands::mcp::quotation;
 use crate::commands::question::{self, Asked};
+use crate::commands::sources;
 use crate::commands::usage;
 use crate::commands::why;
 use crate::failure::Error;
@@ -158,7 +159,7 @@ impl Conversation<'_> {
                 Speaker::Agent => self.name.as_str(),
                 Speaker::Host => "host",
             };
-            self.out().line(format!("{author}> {}", line.text))?;
+            self.out().line(format!("{author}> {}", line.shown_as.as_ref().unwrap_or(&line.text)))?;
         }
         unread::print(self.out(), self.client, &self.id, &lines).await?;
         failing::print(self.out(), self.client, &self.id).await
@@ -242,6 +243,16 @@ impl Conversation<'_> {
         lines.into_iter().try_for_each(|line| self.out().line(line))
     }
 
+    /// Lists what the last reply rests on.
+    async fn print_sources(&self) -> Result<(), Error> {
+        let message = self.last.map_or_else(|| why::LAST.to_owned(), |last| last.to_string());
+        let view = self.client.query(routes::MESSAGE, [&message], json!({ "sources": true })).await?;
+        match &view.sources {
+            Some(found) => sources::print(self.out(), found),
+            None => self.at.out.remark("the last message has no reply of the agent"),
+        }
+    }
+
     /// Shows the thoughts behind each answer from now on, beginning with the last one, or stops that.
     async fn toggle_reasoning(&mut self) -> Result<(), Error> {
         self.shows_reasoning = !self.shows_reasoning;
@@ -278,6 +289,7 @@ impl Conversation<'_> {
                 let message = self.last.map_or_else(|| why::LAST.to_owned(), |last| last.to_string());
                 why::print(out, self.client.call(routes::WHY_MESSAGE, [&message]).await?)
             }
+            Line::Sources => self.print_sources().await,
             Line::Reasoning => self.toggle_reasoning().await,
             Line::New(name) => {
                 let name = name.unwrap_or_else(new_thread);

@@ -86,13 +86,27 @@ async fn awaited(client: &Client, view: &MessageView) -> String {
 
 /// Prints the reply for a person; a notice of the host goes to stderr.
 pub fn print_reply(out: Output, view: &MessageView) -> Result<(), Error> {
-    let reply = view.reply.as_deref().unwrap_or_default();
-    if view.notice { out.remark(format!("the host says:\n{reply}")) } else { out.line(reply) }
+    let reply = shown(view);
+    if view.notice {
+        return out.remark(format!("the host says:\n{reply}"));
+    }
+    out.line(reply)?;
+    print_remarks(out, view)
+}
+
+/// Returns the reply for a terminal.
+pub fn shown(view: &MessageView) -> &str {
+    view.shown.shown_as.as_deref().or(view.reply.as_deref()).unwrap_or_default()
+}
+
+/// Prints the lines of the host about the marks in a reply.
+pub fn print_remarks(out: Output, view: &MessageView) -> Result<(), Error> {
+    view.shown.remarks.iter().try_for_each(|remark| out.remark(remark))
 }
 
 /// Returns the JSON of an answered message.
 pub fn answer_json(view: &MessageView) -> Value {
-    json!({
+    let mut document = json!({
         "message_id": view.message_id,
         "session_id": view.session_id,
         "turn_id": view.turn_id,
@@ -100,7 +114,12 @@ pub fn answer_json(view: &MessageView) -> Value {
         "notice": view.notice,
         "status": view.status,
         "calls": view.calls,
-    })
+    });
+    // Only what differs: most replies have no mark and no unknown URL.
+    if let (Value::Object(all), Ok(Value::Object(shown))) = (&mut document, serde_json::to_value(&view.shown)) {
+        all.extend(shown);
+    }
+    document
 }
 
 fn is_settled(view: &MessageView) -> bool {

@@ -62,10 +62,7 @@ impl LiveTurn {
 
     pub fn stage(&mut self, stage: &Stage) -> Result<(), Error> {
         match stage.stage.parse::<LedgerEvent>() {
-            Ok(LedgerEvent::OutputSealed | LedgerEvent::OutputReused) => {
-                self.answer.sealed();
-                Ok(())
-            }
+            Ok(LedgerEvent::OutputSealed | LedgerEvent::OutputReused) => self.answer.sealed(),
             Ok(LedgerEvent::ModelFailed) => self.answer.interrupt(words(stage)),
             Ok(LedgerEvent::CallRecorded) => {
                 self.answer.end_line()?;

@@ -7,9 +7,10 @@ use crate::failure::Error;
 use ironclaw_text::nearest::nearest;
 
 /// The commands in `/help`, with their descriptions.
-pub const COMMANDS: [(&str, &str); 10] = [
+pub const COMMANDS: [(&str, &str); 11] = [
     ("/help", "shows these lines"),
     ("/why", "shows each step of the last message"),
+    ("/sources", "lists what the last reply rests on"),
     ("/reasoning", "shows or hides the thoughts of the model behind each answer"),
     ("/new [NAME]", "begins a new conversation with the same agent"),
     ("/model [NAME]", "shows the model endpoint of the agent, or sets it"),
@@ -21,8 +22,8 @@ pub const COMMANDS: [(&str, &str); 10] = [
 ];
 
 /// The names of all commands.
-const NAMES: [&str; 11] =
-    ["help", "allow", "why", "reasoning", "new", "model", "files", "usage", "inbox", "quit", "exit"];
+const NAMES: [&str; 12] =
+    ["help", "allow", "why", "sources", "reasoning", "new", "model", "files", "usage", "inbox", "quit", "exit"];
 
 /// Least similarity of a typed and a suggested name, from 0 to 1.
 const SIMILARITY_MIN: f64 = 0.6;
@@ -36,6 +37,8 @@ pub enum Line {
     Help,
     /// Explain the last message.
     Why,
+    /// List what the last reply rests on.
+    Sources,
     /// Show the thoughts of the model behind each answer, or stop that.
     Reasoning,
     /// Begin a new conversation, of this name if one is given.
@@ -86,6 +89,7 @@ fn read(line: &str) -> Result<Line, Error> {
     match (name, rest) {
         ("help", "") => Ok(Line::Help),
         ("why", "") => Ok(Line::Why),
+        ("sources", "") => Ok(Line::Sources),
         ("reasoning", "") => Ok(Line::Reasoning),
         ("new", "") => Ok(Line::New(None)),
         ("new", thread) => Ok(Line::New(Some(thread.to_owned()))),
@@ -133,7 +137,9 @@ mod tests {
             assert_eq!(report.code, "command_unknown");
             assert!(report.message.contains(named), "{line}: {}", report.message);
         }
-        for line in ["/", "/etc/passwd", "/usage now", "/reasoning on", "/inbox one", "/inbox -1", "/quit now"] {
+        for line in
+            ["/", "/etc/passwd", "/usage now", "/reasoning on", "/sources all", "/inbox one", "/inbox -1", "/quit now"]
+        {
             assert!(read(line).is_err(), "{line}");
         }
     }
@@ -149,6 +155,7 @@ mod tests {
             ("/files my reports ", Line::Files(Some("my reports".into()))),
             ("/usage", Line::Usage),
             ("/reasoning", Line::Reasoning),
+            ("/sources", Line::Sources),
             (" /exit ", Line::Quit),
             ("/new work", Line::New(Some("work".into()))),
             ("  ", Line::Empty),

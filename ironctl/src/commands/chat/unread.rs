@@ -19,7 +19,8 @@ pub async fn print(out: Output, client: &Client, agent: &str, printed: &[History
             (None, None) => String::new(),
         };
         let author = if reply.author == Speaker::Host { "the host" } else { "the agent" };
-        out.remark(format!("unread{thread}, {}, {author}: {}", clock::date_and_time(&reply.at), reply.text))?;
+        let text = reply.shown_as.as_ref().unwrap_or(&reply.text);
+        out.remark(format!("unread{thread}, {}, {author}: {text}", clock::date_and_time(&reply.at)))?;
     }
     if unread.more { out.remark(format!("there are more unread replies: ironctl chat {agent}")) } else { Ok(()) }
 }

@@ -5,10 +5,12 @@
 use crate::at::At;
 use crate::client::Client;
 use crate::clock;
+use crate::commands::sources;
 use crate::failure::Error;
 use crate::output::{Output, safe, to_json};
 use clap::ValueEnum;
-use ironclaw_operator::{ItemKind, Receipt, TranscriptItem, routes};
+use ironclaw_operator::{ItemKind, Receipt, SessionReply, TranscriptItem, routes};
+use ironclaw_text::urls;
 use serde_json::json;
 use std::fs::OpenOptions;
 use std::io::{self, BufWriter, Write};
@@ -27,15 +29,31 @@ pub enum Format {
     Markdown,
 }
 
-/// Prints the items of a page.
-pub fn print(out: Output, items: &[TranscriptItem]) -> Result<(), Error> {
+/// Prints the items of a page, and below each reply what it rests on.
+pub fn print(out: Output, items: &[TranscriptItem], replies: &[SessionReply]) -> Result<(), Error> {
     for item in items {
         out.line(format!("{:>6}  {}  {}", item.seq, clock::date_and_time(&item.at), heading(item)))?;
-        for line in lines(item) {
+        let reply = replies.iter().find(|reply| reply.item == item.id);
+        for line in shown_lines(item, reply) {
             out.line(format!("        {line}"))?;
+        }
+        let Some(reply) = reply else { continue };
+        out.line(format!("        ({})", sources::summary(&reply.sources)))?;
+        for remark in &reply.shown.remarks {
+            out.line(format!("        ({remark})"))?;
         }
     }
     Ok(())
+}
+
+/// Returns the lines of an item for a terminal. Nothing is known about the URLs of an output that is no reply.
+fn shown_lines(item: &TranscriptItem, reply: Option<&SessionReply>) -> Vec<String> {
+    let text = match (item.kind, reply) {
+        (_, Some(reply)) => reply.shown.shown_as.as_ref().unwrap_or(&item.text).clone(),
+        (ItemKind::Output, None) => urls::with_inert(&item.text, |_| true),
+        (ItemKind::Message | ItemKind::Result | ItemKind::Summary | ItemKind::Notice, None) => return lines(item),
+    };
+    lines(&TranscriptItem { text, ..item.clone() })
 }
 
 /// Writes the whole conversation to a new file, or to stdout.

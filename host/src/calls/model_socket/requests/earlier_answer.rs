@@ -5,6 +5,7 @@
 use crate::turns::calls::OutputBody;
 use crate::turns::context::Item;
 use crate::turns::items::{self, NewItem, parse_body};
+use crate::turns::rests_on::{self, Ranges};
 use crate::turns::turn::Turn;
 use ironclaw_contract::ids::ItemId;
 use ironclaw_contract::seam::message::{Author, Span};
@@ -32,6 +33,8 @@ pub(super) struct Request<'a> {
     pub(super) named: &'a [Arc<Item>],
     /// The messages of its turn.
     pub(super) own: &'a [ItemId],
+    /// The numbers of the items that its model would see.
+    pub(super) prompted: &'a Ranges,
 }
 
 impl Request<'_> {
@@ -66,6 +69,7 @@ pub(super) fn again(
     let new =
         new.turn(request.turn.id).scripted(earlier.scripted).answers(Some(answered)).reasoning(&reasoning, key)?;
     let item = new.record(tx, request.turn.session, sealer)?;
+    rests_on::record(tx, request.turn.session, request.turn.id, item.tuple.seq, request.prompted.clone())?;
     Entry::new(LedgerEvent::OutputReused)
         .session(request.turn.session)
         .turn(request.turn.id)

@@ -3,6 +3,7 @@
 //! Never asks a model before the request is counted. See [`crate::calls::model_socket::request_budget`] and [`crate::turns::context`].
 
 use super::judged::{Asks, record_no_room};
+use super::output::{output_body, record_sealed, recorded_text};
 use super::prepared::{Covers, Prepared, Ready};
 use super::{Answer, earlier_answer, open_turn, pushes, refuse};
 use crate::calls::executor::facts::{self, Judging};
@@ -12,32 +13,32 @@ use crate::calls::model_socket::request_sizes::{Size, can_shrink};
 use crate::calls::model_socket::{Server, endpoints};
 use crate::registry::Agent;
 use crate::sessions::store::{self, Origin, ScheduleRuns};
-use crate::turns::calls::{self, LeftOut, ReadCall, ResultTarget};
-use crate::turns::context::{self, OutputBody, Reader, Unanswered};
+use crate::turns::calls::{self, ReadCall, ResultTarget};
+use crate::turns::context::{self, Reader, Unanswered};
 use crate::turns::endpoint_words;
 use crate::turns::items::{self, NewItem};
 use crate::turns::memories::{self, Matches};
 use crate::turns::open_turns::OpenTurns;
 use crate::turns::open_turns::streaming::ActiveRequest;
+use crate::turns::rests_on::{self, Ranges};
 use crate::turns::turn::{self, Turn};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{ItemId, SessionId, TurnId};
 use ironclaw_contract::seam::limits::{BODY_BYTES_MAX, OUTPUT_CALLS_MAX};
 use ironclaw_contract::seam::message::{Author, Span};
-use ironclaw_contract::seam::seal::{ItemKind, Tuple};
+use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_contract::seam::socket::{Context, Purpose, RefusalCode, Response};
 use ironclaw_judge::provenance::{Labelled, Labels};
 use ironclaw_ledger::Entry;
 use ironclaw_model::endpoint::{self, Bounds};
 use ironclaw_model::streaming;
-use ironclaw_model::{Answered, Output, Prompt, Usage};
+use ironclaw_model::{Answered, Prompt};
 use ironclaw_operator::LedgerEvent;
 use ironclaw_state::failpoint;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_state::seal::Sealer;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
-use ironclaw_text::lookalike;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -128,6 +129,7 @@ impl Server {
             let is_shrinkable = can_shrink(purpose, &open, &own, &checked);
             let origin = store::find(tx, session)?.map(|session| session.origin);
             let checked = context::seen(tx, turn, origin.as_ref(), checked)?;
+            let prompted = Ranges::new(context::item_numbers(&checked).into_iter().map(|(_, number)| number));
             let (count, labels) = (checked.len(), labels(tx, &open, origin.as_ref(), &checked)?);
             let chain = shared.models.current().chain(&agent.model);
             let is_script = chain.first().is_some_and(|first| first.spec.kind == endpoint::Kind::Scripted);
@@ -144,8 +146,14 @@ impl Server {
                 return Ok(Ready::TooLong(refused));
             }
             turn::count_model_call(tx, turn)?;
-            let request =
-                earlier_answer::Request { turn: &open, prompt: &prompt, chain: &chain, named: &named, own: &own };
+            let request = earlier_answer::Request {
+                turn: &open,
+                prompt: &prompt,
+                chain: &chain,
+                named: &named,
+                own: &own,
+                prompted: &prompted,
+            };
             let answered = earlier_answer::again(tx, &request, labels, &key, &shared.record().sealer)?;
             if let Some(answered) = answered {
                 return Ok(Ready::Answered(answered, named));
@@ -158,7 +166,8 @@ impl Server {
             let judging = Judging { labels, call: None };
             let facts = facts::for_turn(tx, &shared.settings, &open, &agent, judging, &key)?;
             let request = None;
-            let prepared = Prepared { agent, prompt, named, chain, facts, covers, booked, bounds, size, request };
+            let prepared =
+                Prepared { agent, prompt, named, prompted, chain, facts, covers, booked, bounds, size, request };
             Ok(Ready::Asks(Box::new(prepared), working))
         })
         .await
@@ -239,7 +248,7 @@ impl Server {
                 request_budget::settle(tx, &prepared.booked, &answered)?;
                 let open = open_turn(tx, &shared.turns.deadlines, session, turn)?;
                 turn::clear_failure(tx, turn)?;
-                let Prepared { agent, mut facts, request, .. } = prepared;
+                let Prepared { agent, mut facts, request, prompted, .. } = prepared;
                 endpoint_words::note(tx, session, turn, &answered.failures, &key)?;
                 let Answered { output, endpoint, usage, .. } = answered;
                 let limits = shared.turns.config();
@@ -264,6 +273,7 @@ impl Server {
                 let new = new.answers(request.filter(|_| is_answer)).reasoning(&output.reasoning, &key)?;
                 let item = new.turn(turn).scripted(scripted).record(tx, session, &shared.record().sealer)?;
                 turn::count_tool_calls(tx, turn, judged.len())?;
+                rests_on::record(tx, session, turn, item.tuple.seq, prompted)?;
                 record_sealed(tx, session, turn, &item.tuple, endpoint, usage)?;
                 let target = ResultTarget { session, turn, key: &key, sealer: &shared.record().sealer };
                 let mut answered = Vec::with_capacity(judged.len());
@@ -335,48 +345,6 @@ impl Server {
         })
         .await
     }
-}
-
-/// Returns the body of an output with this text and these judged calls.
-fn output_body(text: String, calls: Vec<calls::Call>, left_out: Vec<Vec<String>>, output: &Output) -> OutputBody {
-    OutputBody {
-        left_out: LeftOut::list(&calls, left_out),
-        cut: output.cut,
-        attached: output.attached.as_deref().cloned(),
-        has_written_call: output.has_written_call,
-        ..OutputBody::new(text, calls)
-    }
-}
-
-/// Records that an output was sealed.
-fn record_sealed(
-    tx: &mut WriteTx<'_>,
-    session: SessionId,
-    turn: TurnId,
-    tuple: &Tuple,
-    endpoint: String,
-    usage: Usage,
-) -> Result<(), Error> {
-    Entry::new(LedgerEvent::OutputSealed)
-        .session(session)
-        .turn(turn)
-        .with("item", tuple.item)
-        .with("digest", tuple.digest)
-        .with("model", endpoint)
-        .with("input_tokens", usage.input_tokens)
-        .with("output_tokens", usage.output_tokens)
-        .append(tx)?;
-    Ok(())
-}
-
-/// Returns the text of an output for the record. The line of the host about a call in it fits behind it.
-fn recorded_text(output: &Output) -> String {
-    let mut text = lookalike::neutralise(&output.text).into_owned();
-    if output.has_written_call {
-        let marks = calls::WRITTEN_CALL_MARK.len() + output.cut.map_or(0, |cut| cut.mark().len());
-        text.truncate(text.floor_char_boundary(BODY_BYTES_MAX - marks));
-    }
-    text
 }
 
 /// A request before its refs are checked.

@@ -6,6 +6,7 @@ use crate::turns::budget::book::Booked;
 use crate::turns::calls::TurnFacts;
 use crate::turns::context;
 use crate::turns::open_turns::streaming::ActiveRequest;
+use crate::turns::rests_on::Ranges;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::ItemId;
 use ironclaw_contract::seam::socket::Response;
@@ -28,6 +29,8 @@ pub(super) struct Prepared {
     pub(super) prompt: Prompt,
     /// The items of the prompt, for the cache.
     pub(super) named: Vec<Arc<context::Item>>,
+    /// The numbers of the items that the model sees.
+    pub(super) prompted: Ranges,
     /// The endpoints at the time when the request was booked.
     pub(super) chain: Vec<Arc<Endpoint>>,
     /// For the judgement of its calls, with the labels of its output.
