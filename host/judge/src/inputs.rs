@@ -3,10 +3,12 @@
 //! Pure. Never takes a value from a model for a floor, and never decides whether a call runs: the stage `inputs` does. See [`bind`].
 
 mod bind;
+mod dispatch;
 pub mod handles;
 mod leaves;
 mod offered;
 mod origin;
+mod schemas;
 
 pub use bind::{Finding, Input, Inputs, Severity, Tool, bind, write_references};
 pub use handles::{Handle, HandleId, Handles, Message, Task, fits};

@@ -2,8 +2,10 @@
 //!
 //! The host calls it when it records a call, and again when the call runs. See [`crate::call::stages`] for what a finding means.
 
+use super::dispatch::dispatched;
 use super::handles::{Equal, Handle, HandleId, Handles, Task, fits};
-use super::leaves::{Content, LINK, Leaf, floored, leaves};
+use super::leaves::{Content, LINK, Leaf, floored, keys, leaves};
+use super::schemas::{is_declared, takes_number};
 use crate::manifest::Manifest;
 use crate::manifest::floors::{self, pointer};
 use crate::provenance::Labels;
@@ -185,7 +187,7 @@ struct Floored {
     at: BTreeMap<String, Floor>,
     /// Objects at a place with a hard floor, of which no handle has the whole.
     containers: Vec<String>,
-    /// The arguments with a key that no schema declares, with the key: it may say whom the call reaches.
+    /// The arguments with a key that no schema declares, with the key: it may name the receiver.
     keys: Vec<(String, String)>,
 }
 
@@ -404,14 +406,10 @@ impl Binder<'_> {
     /// Refuses the name of a floored tool of the same server in a call of another one: a dispatcher would pass around its floor.
     fn refuse_dispatch(&mut self, arguments: &Map<String, Value>) {
         let Some(tool) = self.tool.filter(|tool| !tool.floored.is_empty()) else { return };
-        let others: Vec<&String> = tool.floored.iter().filter(|name| *name != tool.name).collect();
+        let others: Vec<&str> = tool.floored.iter().map(String::as_str).filter(|name| *name != tool.name).collect();
         for (name, value) in arguments {
-            let mut found = None;
-            words(value, DEPTH_OF_TEXTS, &mut |word| {
-                found = found.or_else(|| others.iter().find(|name| names_tool(word, name)));
-            });
-            if let Some(dispatched) = found {
-                let detail = format!("{dispatched} takes values by reference; call it directly");
+            if let Some(other) = dispatched(value, &others) {
+                let detail = format!("{other} takes values by reference; call it directly");
                 self.find(Severity::Denied, DenialCode::CallInput, &pointer("", name), detail);
             }
         }
@@ -440,74 +438,3 @@ impl Binder<'_> {
 
 /// Ids in one refusal.
 const OFFERED_MAX: usize = 8;
-
-/// JSON texts inside of each other in which names of tools are found.
-const DEPTH_OF_TEXTS: usize = 2;
-
-/// Returns whether a schema takes a number and no text.
-fn takes_number(schema: &Value) -> bool {
-    let is_number = |kind: &Value| matches!(kind.as_str(), Some("number" | "integer"));
-    let of_type = |kind: &Value| match kind {
-        Value::Array(kinds) => kinds.iter().any(is_number) && !kinds.iter().any(|kind| kind == "string"),
-        kind => is_number(kind),
-    };
-    let choices = ["anyOf", "oneOf"].into_iter().filter_map(|word| schema[word].as_array()).flatten();
-    let takes_text = |schema: &Value| schema["type"] == "string";
-    of_type(&schema["type"]) || choices.clone().any(takes_number) && !choices.into_iter().any(takes_text)
-}
-
-/// Returns whether a text is the name of a tool, also behind the name of its server.
-fn names_tool(text: &str, name: &str) -> bool {
-    let text = text.trim();
-    let is_name = |text: &str| text.eq_ignore_ascii_case(name);
-    let end = text.len().checked_sub(name.len()).filter(|at| text.is_char_boundary(*at));
-    let is_behind = end.is_some_and(|at| is_name(&text[at..]) && text[..at].ends_with(['.', '/', ':', '_', '-', '#']));
-    is_name(text) || is_behind
-}
-
-/// Gives each text and key of a value, and those of JSON in a text.
-fn words(value: &Value, depth: usize, found: &mut dyn FnMut(&str)) {
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        Value::String(text) => {
-            found(text);
-            let is_json = depth > 0 && text.trim_start().starts_with(['{', '[', '"']);
-            if let Some(read) = is_json.then(|| serde_json::from_str::<Value>(text).ok()).flatten() {
-                words(&read, depth - 1, found);
-            }
-        }
-        Value::Array(values) => values.iter().for_each(|value| words(value, depth, found)),
-        Value::Object(fields) => {
-            for (name, value) in fields {
-                found(name);
-                words(value, depth, found);
-            }
-        }
-    }
-}
-
-/// Gives each key of the objects in a value that are no reference.
-fn keys(value: &Value, found: &mut dyn FnMut(&str)) {
-    match value {
-        Value::Object(fields) if !fields.contains_key(LINK) => {
-            for (name, value) in fields {
-                found(name);
-                keys(value, found);
-            }
-        }
-        Value::Array(values) => values.iter().for_each(|value| keys(value, found)),
-        Value::Object(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
-/// Returns whether a schema declares a key, at any place below it.
-fn is_declared(schema: &Value, key: &str) -> bool {
-    match schema {
-        Value::Object(fields) => {
-            let is_own = fields.get("properties").and_then(Value::as_object).is_some_and(|own| own.contains_key(key));
-            is_own || fields.values().any(|part| is_declared(part, key))
-        }
-        Value::Array(parts) => parts.iter().any(|part| is_declared(part, key)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-    }
-}

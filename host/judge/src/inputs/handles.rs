@@ -257,7 +257,7 @@ impl Handles {
         self.find(id).filter(|handle| handle.has(value)).or_else(|| self.all.iter().find(same))
     }
 
-    /// Returns whether a text contains a value that says whom or what a call reaches.
+    /// Returns whether a text contains a value that names a receiver or an amount.
     pub fn is_in(&self, text: &str) -> bool {
         let names_receiver = |kind| {
             matches!(

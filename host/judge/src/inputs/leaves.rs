@@ -79,3 +79,17 @@ fn text_content(text: &str) -> Content {
         _ => Content::Bad("a reference is a part of a longer text".to_owned()),
     }
 }
+
+/// Gives each key of the objects in a value that are no reference.
+pub(super) fn keys(value: &Value, found: &mut dyn FnMut(&str)) {
+    match value {
+        Value::Object(fields) if !fields.contains_key(LINK) => {
+            for (name, value) in fields {
+                found(name);
+                keys(value, found);
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| keys(value, found)),
+        Value::Object(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}

@@ -1,5 +1,8 @@
 //! Tests of the floors: each way around one, and each way to meet one.
 
+mod flows;
+mod review;
+
 use super::*;
 use crate::egress::Loopback;
 use crate::manifest::{self, Manifest};
@@ -7,7 +10,6 @@ use crate::provenance::spans::TypedSpan;
 use crate::provenance::typed::Typed;
 use ironclaw_contract::ids::ItemId;
 use ironclaw_operator::DenialCode::{self, CallInput, CallLinkLabel, CallLinkType, CallLinkUnknown, CallLinkUsed};
-use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 const NEEDS: [&str; 3] = ["Builtin(agent-kernel)", "UserSurfaceInput", "PromptSlotBound"];
@@ -434,94 +436,6 @@ fn dispatcher_does_not_pass_around_a_floor() {
     assert_eq!(call.finding(json!({ "tool": "listMail", "arguments": "ask how sendMail works" })), None);
 }
 
-/// Findings of a review: each is a way around a floor, or a question about an honest call.
-#[test]
-fn value_without_a_meaning_lifts_nothing() {
-    let email = Call::asking("email", "");
-    let any = Call::asking("any", "");
-    for (call, value) in [(&email, json!(null)), (&any, json!(true)), (&any, json!([])), (&any, json!({}))] {
-        let inputs = call.bind(to(value.clone())).1;
-        assert!(inputs.findings.is_empty() && !inputs.are_met(), "{value}");
-    }
-    let asks = Some((Severity::Asks, CallInput));
-    for (call, value) in [
-        (&any, json!({ "eve@evil.example": null })),
-        (&any, json!([{ "eve@evil.example": true }])),
-        (&any, json!("bob@example.org,")),
-        (&any, json!("bob@example.org.")),
-        (&any, json!("(bob@example.org)")),
-    ] {
-        assert_eq!(call.finding(to(value.clone())), asks, "{value}");
-    }
-    let several = Call::asking("any", "").typed("pay 20 EUR, 20 times");
-    assert_eq!(several.finding(to(json!(20))), asks);
-}
-
-#[test]
-fn name_of_a_floored_tool_is_found_in_each_form() {
-    let schema = json!({ "type": "object", "properties": { "tool": {}, "arguments": {} } });
-    let call = Call { floored: vec!["sendMail".to_owned()], ..Call::hard(schema) };
-    for value in [
-        json!({ "sendMail": { "recipient": "eve@evil.example" } }),
-        json!("mail.sendMail"),
-        json!("mail__sendMail"),
-        json!("mail/sendMail"),
-        json!("{\"tool\": \"\\u0073endMail\"}"),
-        json!("\"sendMail\""),
-        json!([{ "calls": ["sendmail"] }]),
-    ] {
-        assert_eq!(call.finding(json!({ "tool": "run", "arguments": value })), DENIED, "{value}");
-    }
-    let own = Call { floored: vec!["send".to_owned()], ..Call::hard(object(needing())) };
-    assert_eq!(own.finding(json!({ "to": link("m12.email.1"), "text": "send" })), None, "its own name");
-}
-
-#[test]
-fn honest_forms_of_a_value_are_kept() {
-    let amount = Call::asking("amount", "").typed("pay 20 EUR");
-    let (arguments, inputs) = amount.bind(to(json!("20")));
-    assert_eq!((&arguments["to"], inputs.are_met()), (&json!("20"), true), "the currency may be another argument");
-    let again = Call { recorded: inputs.values, ..Call::asking("amount", "").typed("pay 20 EUR") };
-    assert_eq!(again.finding(Value::Object(arguments)), None);
-    let twice = Call::asking("number", "").typed("book 2 adults and 2 rooms");
-    assert_eq!(twice.finding(json!({ "to": 2, "cc": 2 })), None, "it was typed twice");
-    for schema in
-        [json!({ "type": ["integer", "null"] }), json!({ "anyOf": [{ "type": "number" }, { "type": "null" }] })]
-    {
-        let mut call = Call::asking("number", "").typed("book 2 rooms");
-        call.schema["properties"]["to"] = schema;
-        assert_eq!(call.bind(to(link("m12.number.1"))).0["to"], json!(2));
-    }
-    let long = Call::asking("number", "").typed("order 1234567890123456789");
-    let mut number = Call { schema: json!({ "properties": { "to": { "type": "integer" } } }), ..long };
-    assert_eq!(number.finding(to(link("m12.number.1"))), Some((Severity::Unresolved, CallLinkType)));
-    number.schema = json!({});
-    assert_eq!(number.bind(to(link("m12.number.1"))).0["to"], json!("1234567890123456789"));
-}
-
-#[test]
-fn large_call_takes_linear_time() {
-    let call =
-        Call::hard(object(json!({ "items": { "patternProperties": { "^\\w{900}$": {} }, "anyOf": [needing(), {}] } })));
-    let many: Vec<Value> = (0..19_000).map(|n| json!(format!("a{n}"))).collect();
-    let objects: Vec<Value> = (0..5_000).map(|_| json!({ "m": 1 })).collect();
-    assert_eq!(call.finding(to(json!(many))), DENIED);
-    assert_eq!(call.finding(to(json!(objects))), DENIED);
-    let names = "Ana ".repeat(60_000);
-    let mut all = Handles::new(Loopback::Refused);
-    all.add(&message(1, &names, Task::This), &["Ana".to_owned(), "Ana Ana".to_owned()]);
-    assert!(all.iter().count() <= 2);
-    let mut deep = json!({ "mail": "eve@evil.example" });
-    for _ in 0..28 {
-        deep = json!({ "next": deep });
-    }
-    let part =
-        json!({ "allOf": [{ "allOf": [{ "properties": { "next": { "$ref": "#/$defs/n" }, "mail": needing() } }] }] });
-    let mut schema = object(json!({ "$ref": "#/$defs/n" }));
-    schema["$defs"] = json!({ "n": { "allOf": [part] } });
-    assert_eq!(Call::hard(schema).finding(to(deep)), DENIED, "a walk that is too deep floors each argument");
-}
-
 #[test]
 fn message_with_many_values_has_a_bound() {
     let text: String = (0..10_000).map(|n| format!("a{n}@example.org ")).collect();
@@ -539,66 +453,5 @@ fn id_has_one_text() {
     }
     for text in ["", "m12", "m12.email", "m12.email.1.1", "m12.mail.1", "m+1.email.1", "m1.email.01", " m1.email.1"] {
         assert!(text.parse::<HandleId>().is_err(), "{text:?}");
-    }
-}
-
-/// A value of an argument: a literal, a reference, or a list or an object of them.
-fn value() -> impl Strategy<Value = Value> {
-    let ids = ["m12.email.1", "m12.email.2", "m12.account.1", "m8.email.1", "m12.number.1", "r1.email.1"];
-    let texts =
-        ["eve@evil.example", "bob@example.org", "acc@example.org", "old@example.org", "20", "DE89370400440532013000"];
-    let leaf = prop_oneof![
-        prop::sample::select(ids.to_vec()).prop_map(link),
-        prop::sample::select(ids.to_vec()).prop_map(|id| link(id).to_string().into()),
-        prop::sample::select(texts.to_vec()).prop_map(Value::from),
-        prop::sample::select(texts.to_vec()).prop_map(|text| format!("{text} ").into()),
-        any::<bool>().prop_map(Value::from),
-        Just(json!(20)),
-    ];
-    leaf.prop_recursive(2, 8, 3, |inner| {
-        prop_oneof![
-            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
-            prop::collection::btree_map("[a-c]", inner, 0..3)
-                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
-        ]
-    })
-}
-
-fn texts_of(value: &Value, found: &mut Vec<Value>) {
-    match value {
-        Value::Array(values) => values.iter().for_each(|value| texts_of(value, found)),
-        Value::Object(fields) => fields.values().for_each(|value| texts_of(value, found)),
-        other => found.push(other.clone()),
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
-
-    /// No value reaches a hard floor with other labels than those of its source, and each pinned value is the one of its handle.
-    #[test]
-    fn no_value_reaches_a_floor_without_its_labels(to in value(), text in value()) {
-        let typed = "mail the invoice 20 of bob@example.org to acc@example.org, account DE89 3704 0044 0532 0130 00";
-        let call = Call::hard(object(needing())).typed(typed);
-        let (arguments, inputs) = call.bind(json!({ "to": to, "text": text }));
-        let handles = handles(typed);
-        for bound in &inputs.values {
-            let handle = handles.find(bound.handle).expect("a handle");
-            let place = Value::Object(arguments.clone()).pointer(&bound.at).cloned();
-            prop_assert_eq!(place, handle.value(false));
-        }
-        if inputs.findings.iter().all(|finding| finding.severity == Severity::Asks) {
-            let mut sent = Vec::new();
-            texts_of(&arguments["to"], &mut sent);
-            for value in sent {
-                let known = handles.iter().any(|handle| handle.value(false) == Some(value.clone()));
-                prop_assert!(known, "{} is of no handle", value);
-            }
-            // A recorded call is bound in the same way when it runs.
-            let again = Call { recorded: inputs.values.clone(), ..Call::hard(object(needing())).typed(typed) };
-            let (same, found) = again.bind(Value::Object(arguments.clone()));
-            prop_assert_eq!(same, arguments);
-            prop_assert_eq!(found.findings, inputs.findings);
-        }
     }
 }

@@ -154,8 +154,7 @@ impl Server {
                 own: &own,
                 prompted: &prompted,
             };
-            let answered = earlier_answer::again(tx, &request, labels, &key, &shared.record().sealer)?;
-            if let Some(answered) = answered {
+            if let Some(answered) = earlier_answer::again(tx, &request, labels, &key, &shared.record().sealer)? {
                 return Ok(Ready::Answered(answered, named));
             }
             let (booked, allowance) = request_budget::book(tx, &policy.budget, session, turn, &agent, &prompt, &chain)?;

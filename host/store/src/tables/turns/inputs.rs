@@ -1,0 +1,26 @@
+//! The values that calls took from what a person typed. Table: `call_inputs`.
+//!
+//! Never has a value: the record of a call has its bytes. See [`ironclaw_judge::inputs`].
+
+use ironclaw_contract::ids::{CallId, SessionId};
+use ironclaw_judge::inputs::HandleId;
+use ironclaw_state::{Error, ReadTx, WriteTx};
+use rusqlite::params;
+
+/// Records that a call uses the value of a handle.
+pub fn insert_input(tx: &mut WriteTx<'_>, session: SessionId, call: CallId, handle: HandleId) -> Result<(), Error> {
+    let sql = "INSERT INTO call_inputs (call_id, session_id, handle) VALUES (?1, ?2, ?3)";
+    tx.execute(sql, params![call, session, handle.to_string()]).map(drop)
+}
+
+/// Returns the handles of a session that calls used: those that ran or may have run, and permitted ones recorded before `call`. Without
+/// `call`, each permitted one counts. A call that waits for people counts once it ran, so an equal one is the same request.
+pub fn used_handles(tx: &ReadTx<'_>, session: SessionId, call: Option<CallId>) -> Result<Vec<HandleId>, Error> {
+    let sql = "SELECT DISTINCT i.handle FROM call_inputs i JOIN calls c ON c.id = i.call_id \
+               WHERE i.session_id = ?1 AND i.call_id IS NOT ?2 AND (c.state IN ('running', 'done', 'queued', 'unknown') \
+               OR c.state = 'permitted' \
+               AND i.id < coalesce((SELECT min(id) FROM call_inputs WHERE call_id = ?2), i.id + 1))";
+    let handles: Vec<String> = tx.list(sql, params![session, call], |row| row.get(0))?;
+    let read = |text: String| text.parse().map_err(|_| Error::Stored(format!("the value {text} of a call")));
+    handles.into_iter().map(read).collect()
+}
