@@ -106,6 +106,7 @@ fn view(tx: &ReadTx<'_>, server: Server, manifest: Option<&str>) -> Result<McpSe
     // The confirmed manifests may not fit the new listing; a tool whose manifest does not fit has the strictest.
     let entries = seen.as_ref().map(|seen| seen.tools.as_slice()).unwrap_or_default();
     let known = server::fitting_manifests(server.name(), entries, manifest.or(server.manifest.as_deref()));
+    let known = known.for_network(mcp::Place::for_description(&server.described).has_network());
     let problem = (known.manifests.is_empty() && seen.is_some())
         .then(|| format!("MCP server {} lists no tool that an agent can get", server.name()));
     let tools = table(seen.as_ref(), confirmed.as_ref(), &known);

@@ -33,7 +33,9 @@ impl Check for McpConfirm {
         let Some(server) = mcp::find(tx, &self.server)? else { return Ok(json!({})) };
         let (seen, confirmed) = (server.seen()?, server.confirmed()?);
         let Some(seen) = seen.filter(|seen| seen.digest() == self.digest) else { return Ok(json!({})) };
+        let has_network = mcp::Place::for_description(&server.described).has_network();
         let tools = mcp::tools(&self.server, &seen, self.manifest.as_deref()).unwrap_or_default();
+        let tools = tools.for_network(has_network);
         let unfit: Vec<Value> = tools.unfit.iter().map(|one| json!({ "name": one.name, "why": one.why })).collect();
         let tools: Vec<Value> = tools
             .manifests

@@ -55,11 +55,8 @@ impl Texts {
         let Ok(tools) = tools(server, &confirmed, self.manifest.as_deref()) else { return Ok(BTreeMap::new()) };
         let (listed, seen_tools) = (confirmed.by_name(), seen.by_name());
         let floored: Arc<[String]> = tools.floored_names().map(str::to_owned).collect();
-        let tools = tools.manifests.into_iter().filter_map(|(tool, mut manifest)| {
+        let tools = tools.for_network(self.has_network).manifests.into_iter().filter_map(|(tool, manifest)| {
             let one = listed.get(tool.as_str())?;
-            if !self.has_network {
-                manifest.keep_inside();
-            }
             let pin = confirmed.pin_of(one);
             let known = ServerTool {
                 server: server.to_owned(),

@@ -63,6 +63,15 @@ impl Tools {
         tools
     }
 
+    /// Returns the tools for a server with or without a network: without one, no value leaves it, and it reaches no person.
+    #[must_use]
+    pub fn for_network(mut self, has_network: bool) -> Self {
+        if !has_network {
+            self.manifests.values_mut().for_each(Manifest::keep_inside);
+        }
+        self
+    }
+
     /// Returns the names of the tools with hard floors, and of those whose schema cannot be enforced.
     pub fn floored_names(&self) -> impl Iterator<Item = &str> {
         let hard = self.manifests.iter().filter(|(_, manifest)| !manifest.floors.is_empty());
