@@ -74,19 +74,19 @@ const fn sentence(code: DenialCode) -> Option<&'static str> {
 const fn input_advice(code: DenialCode) -> Option<&'static str> {
     Some(match code {
         DenialCode::CallInput => {
-            "a field that names the receiver or the object of the call takes a value that the person typed; pass one of theirs by its id, or ask the person for it"
+            "a field that names the receiver or the object of the call takes a value that the person typed; pass one of theirs, by its id if you have it, or ask the person for it"
         }
         DenialCode::CallLinkUnknown => {
-            "the reference names no value of this task; pass {\"@link\": ID} with an id from the line behind a message of the person"
+            "the reference names no value of this task; pass {\"@link\": ID} with an id from the line of the host below a message of the person"
         }
         DenialCode::CallLinkType => {
             "the value behind the reference does not fit this field; pass one of the type that the field takes"
         }
         DenialCode::CallLinkLabel => {
-            "the value behind the reference comes from a source that this field does not take; ask the person to type it"
+            "the value lacks a label that this field needs, and typing it again does not add it; do without this call, and say so in your answer"
         }
         DenialCode::CallLinkUsed => {
-            "the value was used by another call already, so a person has to agree to a second use; say in your answer what you would do"
+            "a call used the value already, or this call uses it twice, so a person has to agree to the further use; say in your answer what you would do"
         }
         _ => return request_advice(code),
     })
