@@ -206,8 +206,9 @@ pub(super) fn mark_emptied(db: &Connection) -> rusqlite::Result<()> {
     sql::set_mark(db, Mark::Open, EMPTIED)
 }
 
-/// Marks the log as filled, and writes the mark into the database file unless a reader blocks that.
-pub(super) fn mark_filled(db: &Connection) -> rusqlite::Result<()> {
+/// Marks the log as filled, and writes the mark into the database file. Returns false if a reader blocks that: the next commit tries it
+/// again.
+pub(super) fn mark_filled(db: &Connection) -> rusqlite::Result<bool> {
     sql::set_mark(db, Mark::Open, FILLED)?;
     sql::checkpoint_passively(db)
 }

@@ -130,9 +130,10 @@ pub(super) fn end_job(db: &Connection) -> Result<()> {
     db.prepare_cached("RELEASE job")?.execute([]).map(drop)
 }
 
-/// Writes the changes of the log into the file, as far as no reader or writer blocks that.
-pub(super) fn checkpoint_passively(db: &Connection) -> Result<()> {
-    db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+/// Writes the changes of the log into the file, as far as no reader or writer blocks that. Returns whether all are there.
+pub(super) fn checkpoint_passively(db: &Connection) -> Result<bool> {
+    let counts = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?));
+    db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], counts).map(|(in_log, copied)| in_log == copied)
 }
 
 /// Writes the changes of the log into the file; waits for other connections up to the busy timeout.

@@ -349,7 +349,7 @@ impl Group {
             let _ = sql::empty_log(db);
             *is_emptied = true;
         } else if self.wrote && *is_emptied {
-            *is_emptied = log::mark_filled(db).is_err();
+            *is_emptied = !log::mark_filled(db).unwrap_or(false);
         }
     }
 }
