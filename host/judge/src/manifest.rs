@@ -28,7 +28,7 @@ pub struct Argument {
     #[serde(rename = "type", default, skip_serializing_if = "is_any")]
     pub kind: Option<InputType>,
     /// The labels that the value needs; without any, those of a text that a person typed.
-    #[serde(default, skip_serializing_if = "Labels::is_empty_ref")]
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub needs: Labels,
 }
 
@@ -198,8 +198,7 @@ impl Manifest {
 
     /// Returns whether a call takes references: a floor is hard, or names a type.
     pub fn takes_references(&self) -> bool {
-        let is_typed = |kind: InputType| kind != InputType::Any;
-        !self.floors.is_empty() || self.arguments.keys().filter_map(|name| self.input(name)).any(is_typed)
+        !self.referred_types().is_empty()
     }
 
     /// Returns the classes that its calls can have. A grant can make a request over the network one that only reads.

@@ -57,14 +57,14 @@ pub fn offered(enabled: &[String]) -> impl Iterator<Item = &'static Tool> {
 
 /// Returns the arguments of a tool with their rules.
 pub fn fields(manifest: &Manifest) -> BTreeMap<String, ToolArgument> {
-    let field = |(name, argument): (&String, &Argument)| {
+    let field = |name: &str, argument: &Argument| {
         let by_reference = manifest.floors.needs_of(name);
         let needs = by_reference.or_else(|| manifest.needs(name)).unwrap_or_default().list();
         let (rule, outward, kind) = (argument.rule, argument.outward, manifest.input(name));
         let kind = kind.or(by_reference.map(|_| InputType::Any));
-        (name.clone(), ToolArgument { rule, kind, needs, by_reference: by_reference.is_some(), outward })
+        ToolArgument { rule, kind, needs, by_reference: by_reference.is_some(), outward }
     };
-    manifest.arguments.iter().map(field).collect()
+    manifest.arguments.iter().map(|(name, argument)| (name.clone(), field(name, argument))).collect()
 }
 
 /// The end of an entry among the tools of an agent by which people are asked about each call of that built-in tool: `write_file:ask`.

@@ -16,9 +16,7 @@ use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::{Denied, Refusal};
 use ironclaw_store::tables::sessions::NewSession;
-use ironclaw_store::tables::{
-    deliveries, endpoint_words, items, messages, output_prompts, questions, requests, sessions, turns,
-};
+use ironclaw_store::tables::{deliveries, endpoint_words, items, messages, questions, requests, sessions, turns};
 use ironclaw_text::excerpt::quoted;
 use std::fmt::Display;
 
@@ -167,7 +165,6 @@ pub fn erase(tx: &mut WriteTx<'_>, id: SessionId, by: PersonId) -> Result<Vec<St
     sessions::delete_keys(tx, id)?;
     items::delete_of(tx, id)?;
     items::delete_summaries_of(tx, id)?;
-    output_prompts::delete_of(tx, id)?;
     messages::delete_of(tx, id)?;
     turns::delete_of(tx, id)?;
     turns::delete_calls_of(tx, id)?;

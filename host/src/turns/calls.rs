@@ -49,6 +49,7 @@ use ironclaw_state::seal::Sealer;
 use ironclaw_store::error::Error;
 use ironclaw_store::tables::turns::{self, NewCall};
 use ironclaw_text::lookalike;
+use std::collections::BTreeSet;
 
 /// Records a judged call with its position in the output.
 pub fn record(
@@ -87,11 +88,15 @@ pub fn record(
         bound,
     };
     turns::insert_call(tx, &new)?;
-    for input in call.inputs.iter().filter(|_| judged.uses_values()) {
-        turns::insert_input(tx, session, call.call_id, input.handle)?;
+    let used: BTreeSet<_> = call.inputs.iter().filter(|_| judged.uses_values()).map(|input| input.handle).collect();
+    for handle in used {
+        turns::insert_input(tx, session, call.call_id, handle)?;
     }
     record_in_ledger(tx, session, turn, judged)
 }
+
+/// Values in one entry of the ledger.
+const INPUTS_MAX: usize = 16;
 
 /// Records the judgement of a call in the ledger, with the values that it takes from its person.
 fn record_in_ledger(
@@ -112,9 +117,12 @@ fn record_in_ledger(
                 entry(LedgerEvent::CallWouldHaveBlocked).with("codes", lifted).append(tx)?;
             }
             let recorded = entry(LedgerEvent::CallRecorded).with("class", class.name());
-            let inputs = call.inputs.iter().map(|input| format!("{}={}", input.argument(), input.handle));
-            let inputs = inputs.collect::<Vec<_>>().join(" ");
-            let recorded = if inputs.is_empty() { recorded } else { recorded.with("inputs", inputs) };
+            let inputs: BTreeSet<String> =
+                call.inputs.iter().map(|input| format!("{}={}", input.argument(), input.handle)).collect();
+            let recorded = match inputs.is_empty() {
+                true => recorded,
+                false => recorded.with("inputs", inputs.into_iter().take(INPUTS_MAX).collect::<Vec<_>>().join(" ")),
+            };
             recorded.append(tx)?;
         }
         Judgement::Refused { code, .. } => {

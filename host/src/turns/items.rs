@@ -18,9 +18,10 @@ pub use ironclaw_store::tables::items::{Recorded, after, answered_request, count
 pub use ironclaw_store::tables::sessions::dropped_upto;
 
 use ironclaw_contract::canonical::{self, Digest};
-use ironclaw_contract::ids::{CallId, ItemId, SessionId, TurnId};
-use ironclaw_contract::seam::message::Span;
+use ironclaw_contract::ids::{CallId, ItemId, PersonId, SessionId, TurnId};
+use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Tuple};
+use ironclaw_judge::provenance::spans::{self, Telling, TypedSpan};
 use ironclaw_judge::provenance::{Labelled, Labels};
 use ironclaw_state::keys::{self, ContentKey};
 use ironclaw_state::seal::Sealer;
@@ -184,6 +185,18 @@ pub fn reasoning(tx: &ReadTx<'_>, item: ItemId, key: &ContentKey) -> Result<Stri
     let Some(stored) = items::encrypted_reasoning(tx, item)? else { return Ok(String::new()) };
     let bytes = key.open(item, &stored)?;
     String::from_utf8(bytes).map_err(|_| keys::Error::Sealed("the thoughts beside an output").into())
+}
+
+/// Returns the spans of a recorded message that a person typed; `authors` are those of its body.
+pub fn typed_spans<'a>(body: &'a str, authors: &[Span], person: PersonId, telling: Telling) -> Vec<TypedSpan<'a>> {
+    let mut from = 0;
+    let span = |span: &Span| {
+        let text = body.get(from..from + span.bytes).unwrap_or_default();
+        from += span.bytes;
+        spans::Span { text, typed: span.author == Author::Person { person } }
+    };
+    let all: Vec<_> = authors.iter().map(span).collect();
+    spans::typed(&all, telling)
 }
 
 /// Reads the body of an item whose kind has JSON.

@@ -14,7 +14,8 @@ pub use ranges::Ranges;
 use crate::registry::{agent_by_id, name_or_id, person_by_id};
 use crate::sessions::store::Session;
 use crate::turns::items::{self, Recorded};
-use ironclaw_contract::ids::{SessionId, TurnId};
+use ironclaw_contract::canonical;
+use ironclaw_contract::ids::ItemId;
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_operator::{Source, Sources};
@@ -22,7 +23,6 @@ use ironclaw_state::keys::ContentKey;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
 use ironclaw_store::tables::items as tables;
-use ironclaw_store::tables::output_prompts::{self, OutputPrompt};
 use kind::Kinds;
 
 /// The bound on items that are read for one reply. A prompt has at most as many parts.
@@ -32,15 +32,8 @@ const ITEMS_READ_MAX: usize = 4096;
 const LISTED_MAX: usize = 200;
 
 /// Records the items in the prompt of an output, beside the output.
-pub fn record(
-    tx: &mut WriteTx<'_>,
-    session: SessionId,
-    turn: TurnId,
-    output: u64,
-    prompt: Ranges,
-) -> Result<(), ironclaw_state::Error> {
-    let Ranges { ranges, is_whole } = prompt;
-    output_prompts::insert(tx, &OutputPrompt { session, seq: output, turn, ranges, is_whole })
+pub fn record(tx: &mut WriteTx<'_>, output: ItemId, prompt: &Ranges) -> Result<(), ironclaw_state::Error> {
+    tables::set_prompt(tx, output, &canonical::to_string(prompt))
 }
 
 /// Returns what a reply of a session rests on.
@@ -98,12 +91,13 @@ fn prompted(
     reply: &Recorded,
 ) -> Result<Option<(Ranges, Vec<Recorded>)>, ironclaw_state::Error> {
     let Some(turn) = reply.tuple.turn.filter(|_| reply.tuple.kind == ItemKind::Output) else { return Ok(None) };
-    let prompts = output_prompts::in_turn(tx, session.id, turn, reply.tuple.seq)?;
+    let prompts = tables::prompts_in_turn(tx, session.id, turn, reply.tuple.seq)?;
     if prompts.is_empty() {
         return Ok(None);
     }
-    let mut all =
-        Ranges::joined(prompts.into_iter().map(|prompt| Ranges { ranges: prompt.ranges, is_whole: prompt.is_whole }));
+    let damaged = |_| ironclaw_state::Error::Stored(format!("the prompt of {}", reply.tuple.item));
+    let read = prompts.iter().map(|prompt| serde_json::from_str(prompt).map_err(damaged));
+    let mut all = Ranges::joined(read.collect::<Result<Vec<Ranges>, _>>()?);
     let mut found = Vec::new();
     for [from, upto] in all.ranges.iter().rev() {
         let left = ITEMS_READ_MAX - found.len();
@@ -114,7 +108,7 @@ fn prompted(
     Ok(Some((all, found)))
 }
 
-/// Returns the sources of a reply whose prompts are not in the record: it is older than the table, or no output.
+/// Returns the sources of a reply whose prompts are not in the record: it is older than this list, or no output.
 fn unrecorded() -> Sources {
     let summary = "the record does not have what it rests on".to_owned();
     Sources { results: None, rests_on: Vec::new(), left_off: 0, is_whole: false, summary }

@@ -7,12 +7,5 @@ CREATE TABLE call_inputs (
 ) STRICT;
 CREATE INDEX call_inputs_by_handle ON call_inputs (session_id, handle);
 CREATE INDEX call_inputs_by_call ON call_inputs (call_id);
--- The items in the prompt of each output, for what a reply rests on. A row ends with the output or with the session.
-CREATE TABLE output_prompts (
-  session_id TEXT NOT NULL REFERENCES sessions (id),
-  seq INTEGER NOT NULL,     -- the number of the output
-  turn_id TEXT NOT NULL,
-  ranges TEXT NOT NULL,     -- a JSON list of the first and the last number of each run of items
-  is_whole INTEGER NOT NULL, -- 0: the oldest ranges were over the bound
-  PRIMARY KEY (session_id, seq)
-) STRICT, WITHOUT ROWID;
+-- Of an output: the ranges of items in its prompt, for what a reply rests on. A row that is written anyway costs no further page.
+ALTER TABLE items ADD COLUMN prompt TEXT;

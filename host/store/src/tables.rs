@@ -22,7 +22,6 @@ pub mod memories;
 pub mod messages;
 pub mod models;
 pub mod notifications;
-pub mod output_prompts;
 pub mod people;
 pub mod questions;
 pub mod requests;

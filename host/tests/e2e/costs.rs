@@ -41,8 +41,8 @@ struct Bounds {
     /// room.
     wake_ups: u64,
 }
-const IN_ONE_REQUEST: Bounds = Bounds { commits: COMMITS, pages: 28.5, wake_ups: 30 };
-const IN_TWO_REQUESTS: Bounds = Bounds { commits: COMMITS + COMMITS_OF_CONFIRMATION, pages: 31.5, wake_ups: 37 };
+const IN_ONE_REQUEST: Bounds = Bounds { commits: COMMITS, pages: 28.0, wake_ups: 30 };
+const IN_TWO_REQUESTS: Bounds = Bounds { commits: COMMITS + COMMITS_OF_CONFIRMATION, pages: 31.0, wake_ups: 37 };
 /// Processors of the host in the test of its wake-ups, because the number of its threads depends on them.
 const PROCESSORS: usize = 2;
 

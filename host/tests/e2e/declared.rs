@@ -28,10 +28,10 @@ struct Stage {
 
 impl Stage {
     fn new(settings: &str) -> Self {
-        Self::of(settings, Build::Plain)
+        Self::with(settings, Build::Plain)
     }
 
-    fn of(settings: &str, build: Build) -> Self {
+    fn with(settings: &str, build: Build) -> Self {
         let wanted = Wanted::default();
         let calls = Arc::clone(&wanted);
         let server = Server::start(move |seen: &Seen| {
@@ -310,7 +310,7 @@ fn each_place_of_a_tool_can_ask_and_runs_once() {
 #[test]
 fn host_death_around_the_approval_leaves_one_effect() {
     for (point, status) in [("request_approved", "done"), ("call_followed_up", "done"), ("call_recorded", "unknown")] {
-        let mut stage = Stage::of(PEOPLE_AWAY, Build::Failpoints);
+        let mut stage = Stage::with(PEOPLE_AWAY, Build::Failpoints);
         assert_eq!(stage.call("/allow read -- go", "write_file", writing("a.txt")), asked());
         let entry = waiting(&stage.raw);
         stage.host.down();

@@ -9,7 +9,9 @@ use crate::at::At;
 use crate::failure::Error;
 use crate::output::joined;
 use clap::Subcommand;
-use ironclaw_operator::{ChangeKind, Class, ManifestSchema, TestCall, TestedCall, Tool, ToolRule, routes};
+use ironclaw_operator::{
+    ChangeKind, Class, ManifestSchema, TestCall, TestedCall, Tool, ToolArgument, ToolRule, routes,
+};
 use serde_json::json;
 
 /// The verbs of `ironctl tool`.
@@ -114,11 +116,14 @@ async fn show(at: &At, name: &str) -> Result<(), Error> {
     if !tool.always_asked_of.is_empty() {
         at.out.line(format!("every call needs a person for: {}", tool.always_asked_of.join(" ")))?;
     }
-    let row = |(name, argument): (String, ironclaw_operator::ToolArgument)| {
+    let row = |name: String, argument: ToolArgument| {
         let receiver = if argument.outward { "a third party" } else { "" };
         [name, argument.rule.to_string(), receiver.to_owned()]
     };
-    at.out.table(["ARGUMENT", "RULE", "RECEIVED BY"], tool.arguments.into_iter().map(row))?;
+    at.out.table(
+        ["ARGUMENT", "RULE", "RECEIVED BY"],
+        tool.arguments.into_iter().map(|(name, argument)| row(name, argument)),
+    )?;
     if tool.rules.is_empty() {
         return at.out.line("policy.toml has no rule for its calls, because they ask a person themselves");
     }

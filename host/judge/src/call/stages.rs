@@ -119,8 +119,7 @@ fn inputs(is_outward: bool, class: Class, call: &CallContext<'_>) -> Found {
             None => reasons.push(Reason { stage: Stage::Inputs, code: finding.code, arguments: vec![argument] }),
         }
     }
-    let decides_alone = !is_lifted_by_inputs(call) && reasons.is_empty();
-    if decides_alone && call.labels.has_foreign() {
+    if reasons.is_empty() && !is_lifted_by_inputs(call) && call.labels.has_foreign() {
         reasons.push(Reason { stage: Stage::Inputs, code: DenialCode::CallOrigin, arguments: Vec::new() });
     }
     if reasons.is_empty() { Found::Nothing } else { Found::Reasons(reasons) }

@@ -16,7 +16,7 @@ pub struct ArgumentOrigin {
     /// True if the person of the turn typed the whole value in this task.
     pub typed: bool,
     /// The labels of the value: those of its handle, or of the output.
-    #[serde(default, skip_serializing_if = "Labels::is_empty_ref")]
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
     /// The item that has the value: the message of its handle, or the output.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -102,15 +102,9 @@ impl Labels {
         self.has(Label::LlmDerived)
     }
 
-    /// Returns whether there is no label, for a reader that passes a reference.
     #[must_use]
     #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-    pub const fn is_empty_ref(&self) -> bool {
-        self.is_empty()
-    }
-
-    #[must_use]
-    pub const fn is_empty(self) -> bool {
+    pub const fn is_empty(&self) -> bool {
         self.0 == 0
     }
 

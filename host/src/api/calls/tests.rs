@@ -57,17 +57,10 @@ fn refused_call_is_never_silent() {
                 arguments: "{}".to_owned(),
                 inputs: Vec::new(),
             };
-            let (id, digest) = (call.call_id, calls::digest(&call.tool, &call.arguments));
+            let id = call.call_id;
             let stages = vec![(Stage::Known, StageAnswer::Pass), (Stage::AlwaysAsk, StageAnswer::Ask(code))];
             let judgement = Judgement::Refused { code, detail: String::new(), bound: None };
-            let judged = Judged {
-                call,
-                digest,
-                arguments: serde_json::Map::new(),
-                inputs: Inputs::default(),
-                judgement,
-                by_stages: found(stages),
-            };
+            let judged = judged(call, judgement, stages);
             calls::record(tx, turn.session, turn.id, ItemId::new(), 0, &judged).expect("recorded");
             // The model.
             let told = calls::refusal(code, "").text;
@@ -109,20 +102,13 @@ fn call_that_a_mode_permitted_names_the_lifted_codes() {
             arguments: "{}".to_owned(),
             inputs: Vec::new(),
         };
-        let (id, digest) = (call.call_id, calls::digest(&call.tool, &call.arguments));
+        let id = call.call_id;
         let stages = vec![
             (Stage::Scope, StageAnswer::Lifted(Some(DenialCode::CallScope))),
             (Stage::Inputs, StageAnswer::Lifted(Some(DenialCode::CallOrigin))),
         ];
         let judgement = Judgement::Permitted { class: Class::Send, runs: tools::Runs::Await };
-        let judged = Judged {
-            call,
-            digest,
-            arguments: serde_json::Map::new(),
-            inputs: Inputs::default(),
-            judgement,
-            by_stages: found(stages),
-        };
+        let judged = judged(call, judgement, stages);
         calls::record(tx, turn.session, turn.id, ItemId::new(), 0, &judged).expect("recorded");
         let events: Vec<String> = entries(tx, id).into_iter().map(|(what, _)| what).collect();
         assert_eq!(events, [LedgerEvent::CallWouldHaveBlocked.name(), LedgerEvent::CallRecorded.name()]);
@@ -134,6 +120,12 @@ fn call_that_a_mode_permitted_names_the_lifted_codes() {
 }
 
 /// Returns a judgement with these answers.
+/// Returns a call without arguments, judged so by these stages.
+fn judged(call: Call, judgement: Judgement, trace: Vec<(Stage, StageAnswer)>) -> Judged {
+    let (digest, arguments) = (calls::digest(&call.tool, &call.arguments), serde_json::Map::new());
+    Judged { call, digest, arguments, inputs: Inputs::default(), judgement, by_stages: found(trace) }
+}
+
 fn found(trace: Vec<(Stage, StageAnswer)>) -> ironclaw_judge::call::Judgement {
     let verdict = ironclaw_judge::call::Verdict::NeedsPerson(Vec::new());
     ironclaw_judge::call::Judgement { verdict, class: None, trace }

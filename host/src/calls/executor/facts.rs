@@ -16,10 +16,10 @@ use crate::turns::calls::{Sendable, TurnFacts};
 use crate::turns::items::{self, Recorded};
 use crate::turns::turn::{self, Position, Turn};
 use ironclaw_contract::ids::{CallId, ItemId, MessageId, PersonId};
-use ironclaw_contract::seam::message::{Author, Span};
+use ironclaw_contract::seam::message::Span;
 use ironclaw_judge::inputs::{Handles, Message, Task};
 use ironclaw_judge::provenance::Labels;
-use ironclaw_judge::provenance::spans::{self, Telling, TypedSpan};
+use ironclaw_judge::provenance::spans::{Telling, TypedSpan};
 use ironclaw_judge::provenance::typed::Typed;
 use ironclaw_judge::scope::recorded::Recorded as RecordedScope;
 use ironclaw_judge::{Classes, Principal};
@@ -267,14 +267,7 @@ impl TaskText {
 
     /// Returns the spans that the person of the task typed.
     fn typed(&self) -> Vec<TypedSpan<'_>> {
-        let mut from = 0;
-        let span = |span: &Span| {
-            let text = self.body.get(from..from + span.bytes).unwrap_or_default();
-            from += span.bytes;
-            spans::Span { text, typed: span.author == Author::Person { person: self.person } }
-        };
-        let all: Vec<_> = self.spans.iter().map(span).collect();
-        spans::typed(&all, self.telling)
+        items::typed_spans(&self.body, &self.spans, self.person, self.telling)
     }
 }
 

@@ -215,10 +215,12 @@ pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: ReadCall, has_room: bool) 
 /// Binds the values of a call to what the person typed, and writes them in place of references.
 fn bound(turn: &TurnFacts, name: &str, arguments: &mut Map<String, Value>, recorded: &[Input]) -> Inputs {
     let manifest = turn.catalogue.manifest(name).filter(|manifest| !manifest.is_contained());
-    let (own, floored): (&str, &[String]) = match turn.catalogue.find(name) {
-        Some(Source::Server(tool)) => (&tool.tool, &tool.floored),
-        Some(Source::BuiltIn(_)) | None => (name, &[]),
+    let of_server = match turn.catalogue.find(name) {
+        Some(Source::Server(tool)) => Some(tool),
+        Some(Source::BuiltIn(_)) | None => None,
     };
+    let own = of_server.map_or(name, |tool| &tool.tool);
+    let floored = of_server.map_or(&[][..], |tool| &tool.floored);
     let parameters = turn.catalogue.parameters(name);
     let tool = manifest.zip(parameters);
     let tool = tool.map(|(manifest, parameters)| Tool { name: own, manifest, parameters, floored });

@@ -6,13 +6,13 @@
 use super::system::Reader;
 use crate::registry::destinations;
 use crate::registry::tools::catalogue::Catalogue;
-use crate::turns::items::Recorded;
+use crate::turns::items::{self, Recorded};
 use ironclaw_contract::ids::PersonId;
-use ironclaw_contract::seam::message::{Author, Span};
+use ironclaw_contract::seam::message::Span;
 use ironclaw_judge::Principal;
 use ironclaw_judge::egress::Loopback;
 use ironclaw_judge::inputs::{Handles, Message, Task, fits};
-use ironclaw_judge::provenance::spans::{self, Telling};
+use ironclaw_judge::provenance::spans::Telling;
 use ironclaw_judge::scope::recorded::Recorded as Scope;
 use ironclaw_operator::InputType;
 use ironclaw_state::ReadTx;
@@ -49,15 +49,8 @@ impl Values {
             Ok(scope) => scope.telling,
             Err(_) => return None,
         };
-        let mut from = 0;
-        let span = |span: &Span| {
-            let text = body.get(from..from + span.bytes).unwrap_or_default();
-            from += span.bytes;
-            spans::Span { text, typed: span.author == Author::Person { person } }
-        };
-        let all: Vec<_> = authors.iter().map(span).collect();
         let mut handles = Handles::new(self.loopback);
-        let spans = spans::typed(&all, telling);
+        let spans = items::typed_spans(body, authors, person, telling);
         let (item, seq) = (item.tuple.item, item.tuple.seq);
         handles.add(&Message { item, seq, spans, task: Task::This }, &self.names);
         let taken = handles.iter().filter(|handle| self.types.iter().any(|taken| fits(*taken, handle.id.kind)));

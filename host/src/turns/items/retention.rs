@@ -8,7 +8,6 @@ use ironclaw_operator::LedgerEvent;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::record::ItemsConfig as Config;
 use ironclaw_store::tables::items::{self, Measure};
-use ironclaw_store::tables::output_prompts;
 use ironclaw_store::tables::sessions::{self, Bounds, Extent};
 use ironclaw_store::tables::turns;
 
@@ -67,7 +66,6 @@ pub fn enforce_before(
     }
     turns::delete_calls_upto(tx, session, upto)?;
     items::delete_summaries_upto(tx, session, upto)?;
-    output_prompts::delete_upto(tx, session, upto)?;
     items::delete_upto(tx, session, upto)?;
     sessions::record_dropped(tx, session, upto, freed)?;
     Entry::new(LedgerEvent::ItemsDropped).session(session).with("items", dropped).with("upto", upto).append(tx)?;

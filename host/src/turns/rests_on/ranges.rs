@@ -2,6 +2,8 @@
 //!
 //! The numbers of the items of a session are even, so two items are neighbours if they differ by two. Pure.
 
+use serde::{Deserialize, Serialize};
+
 /// The distance between the numbers of two neighbours.
 const STEP: u64 = 2;
 
@@ -9,7 +11,8 @@ const STEP: u64 = 2;
 const RANGES_MAX: usize = 128;
 
 /// Numbers of items in order.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Ranges {
     /// The first and the last number of each range.
     pub ranges: Vec<[u64; 2]>,

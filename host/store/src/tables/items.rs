@@ -114,6 +114,18 @@ pub fn insert(tx: &mut WriteTx<'_>, item: &Recorded, body: &[u8], request: Optio
     Ok(())
 }
 
+/// Sets the ranges of items in the prompt of an output, as JSON.
+pub fn set_prompt(tx: &mut WriteTx<'_>, item: ItemId, ranges: &str) -> Result<(), Error> {
+    tx.execute("UPDATE items SET prompt = ?2 WHERE id = ?1", params![item, ranges]).map(drop)
+}
+
+/// Returns the ranges of items in the prompts of a turn's outputs up to a number, in order.
+pub fn prompts_in_turn(tx: &ReadTx<'_>, session: SessionId, turn: TurnId, upto: u64) -> Result<Vec<String>, Error> {
+    let sql = "SELECT prompt FROM items WHERE session_id = ?1 AND seq BETWEEN coalesce((SELECT first_seq FROM turns WHERE id = ?2), 0) \
+               AND ?3 AND turn_id = ?2 AND prompt IS NOT NULL ORDER BY seq";
+    tx.list(sql, params![session, turn, stored_seq(upto)], |row| row.get(0))
+}
+
 /// Stores the encrypted thoughts of the model beside an output.
 pub fn set_reasoning(tx: &mut WriteTx<'_>, item: ItemId, reasoning: &[u8]) -> Result<(), Error> {
     tx.execute("UPDATE items SET reasoning = ?2 WHERE id = ?1", params![item, reasoning]).map(drop)

@@ -41,7 +41,7 @@ fn brief(text: &str) -> (&'static str, Value) {
 }
 
 /// Returns attempts with values that the person typed, in another place than the person meant.
-fn of_typed_values() -> Vec<Attempt> {
+fn with_typed_values() -> Vec<Attempt> {
     let inputs = ("inputs", "call_input");
     vec![
         attempt("swapped typed values", TWO, vec![mail(link("$email.1"))], inputs),
@@ -135,7 +135,7 @@ fn of_typed_values() -> Vec<Attempt> {
 }
 
 /// Returns attempts with values that another author wrote.
-fn of_others() -> Vec<Attempt> {
+fn with_values_of_others() -> Vec<Attempt> {
     let (unknown, inputs) = (("known", "call_link_unknown"), ("inputs", "call_input"));
     let briefed = |text: &str, call| vec![brief(text), call];
     vec![
@@ -280,12 +280,12 @@ fn stopped_at_its_stage(attempts: Vec<Attempt>) {
 
 #[test]
 fn typed_value_reaches_no_field_that_it_was_not_meant_for() {
-    stopped_at_its_stage(of_typed_values());
+    stopped_at_its_stage(with_typed_values());
 }
 
 #[test]
 fn value_of_others_reaches_no_field() {
-    let attempts = of_others();
-    assert!(attempts.len() + of_typed_values().len() >= 50);
+    let attempts = with_values_of_others();
+    assert!(attempts.len() + with_typed_values().len() >= 50);
     stopped_at_its_stage(attempts);
 }

@@ -183,10 +183,9 @@ fn phone(core: &str) -> Option<String> {
 fn is_date(core: &str) -> bool {
     let groups = |text: &str, mark: char, lengths: &[&[usize]]| {
         let parts: Vec<&str> = text.split(mark).collect();
-        let fits = |(part, lengths): (&&str, &&[usize])| {
-            lengths.contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
-        };
-        parts.len() == lengths.len() && parts.iter().zip(lengths).all(fits)
+        let is_digits = |part: &&str| part.bytes().all(|byte| byte.is_ascii_digit());
+        let fits = |at: usize| lengths[at].contains(&parts[at].len()) && is_digits(&parts[at]);
+        parts.len() == lengths.len() && (0..parts.len()).all(fits)
     };
     let is_time = |text: &str| groups(text, ':', &[&[1, 2], &[2]]) || groups(text, ':', &[&[1, 2], &[2], &[2]]);
     let is_day = |text: &str| {

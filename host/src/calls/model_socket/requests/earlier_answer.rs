@@ -69,7 +69,7 @@ pub(super) fn again(
     let new =
         new.turn(request.turn.id).scripted(earlier.scripted).answers(Some(answered)).reasoning(&reasoning, key)?;
     let item = new.record(tx, request.turn.session, sealer)?;
-    rests_on::record(tx, request.turn.session, request.turn.id, item.tuple.seq, request.prompted.clone())?;
+    rests_on::record(tx, item.tuple.item, request.prompted)?;
     Entry::new(LedgerEvent::OutputReused)
         .session(request.turn.session)
         .turn(request.turn.id)

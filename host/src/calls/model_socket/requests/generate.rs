@@ -272,7 +272,7 @@ impl Server {
                 let new = new.answers(request.filter(|_| is_answer)).reasoning(&output.reasoning, &key)?;
                 let item = new.turn(turn).scripted(scripted).record(tx, session, &shared.record().sealer)?;
                 turn::count_tool_calls(tx, turn, judged.len())?;
-                rests_on::record(tx, session, turn, item.tuple.seq, prompted)?;
+                rests_on::record(tx, item.tuple.item, &prompted)?;
                 record_sealed(tx, session, turn, &item.tuple, endpoint, usage)?;
                 let target = ResultTarget { session, turn, key: &key, sealer: &shared.record().sealer };
                 let mut answered = Vec::with_capacity(judged.len());
