@@ -16,7 +16,12 @@ fn each_run_of_a_schedule_takes_the_values_of_its_prompt() {
         *office.calls.lock().expect("calls") =
             [evil, send].map(|arguments| ("mail__sendMail".to_owned(), arguments)).into();
         office.host.ctl(&["schedule", "run", id]).ok();
-        wait_for("the call of the run", || office.host.entries("call.ran").len() == run);
+        // Its refused call makes each run a failed one.
+        wait_for("the end of the run", || {
+            let runs = office.host.ctl(&["--json", "schedule", "history", id]).ok().json();
+            runs.as_array().is_some_and(|runs| runs.len() == run && runs.iter().all(|run| run["state"] == "failed"))
+        });
+        assert_eq!(office.host.entries("call.ran").len(), run);
         let refused = office.host.entries("call.refused");
         assert_eq!((refused.len(), &refused[run - 1]["data"]["reason"]), (run, &json!("call_input")), "{refused:?}");
         let recorded = office.host.entries("call.recorded");
