@@ -64,6 +64,8 @@ ironclaw_contract::words! {
     pub enum ValueSource {
         /// The person of the turn typed it in this task.
         Typed = "typed",
+        /// A server returned it at a result path.
+        Returned = "returned",
         Model = "model",
     }
 

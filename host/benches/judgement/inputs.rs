@@ -48,7 +48,7 @@ pub(super) fn measure(report: &mut Report) {
         ("inputs_hard", "ten hard floors, by reference", hard, &schema, call(&by_reference)),
         ("inputs_copied", "ten floors, copied values", asking, &free, call(&copied)),
     ] {
-        let tool = Tool { name: "send", manifest, parameters, floored: &[] };
+        let tool = Tool { server: "mail", name: "send", manifest, parameters, floored: &[] };
         let mut samples = Samples::default();
         for at in 0..WARM_UP + TIMES {
             let mut arguments = arguments.clone();

@@ -3,6 +3,7 @@
 //! Manifests are data. An argument without a rule makes a manifest invalid, and a tool without a manifest is denied.
 
 pub mod floors;
+pub mod results;
 mod schema;
 pub mod server;
 
@@ -13,6 +14,7 @@ use crate::class::{Class, Classes};
 use crate::place::Mistake;
 use crate::provenance::{Labels, Provenance};
 use floors::Floors;
+use results::ResultPath;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -72,6 +74,12 @@ pub struct Manifest {
     /// The rule of each argument.
     #[serde(default)]
     pub arguments: BTreeMap<String, Argument>,
+    /// True if each call makes something new at its server, whose names are at the result paths.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub creates: bool,
+    /// The places in an answer whose values later calls take by reference, by path.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub results: BTreeMap<String, ResultPath>,
     /// The labels that the schema of a tool of a server needs.
     #[serde(skip)]
     pub floors: Floors,
@@ -106,6 +114,9 @@ pub enum Error {
         "the tool {tool:?} needs External or LlmDerived for {argument:?}: name AgentKernel, UserSurfaceInput, PromptSlotBound, SessionResult or StructuredResult"
     )]
     NoWarrant { tool: String, argument: String },
+    /// A path of results is wrong.
+    #[error("the result path {path:?} of the tool {tool:?} is wrong: {why}")]
+    ResultPath { tool: String, path: String, why: String },
 }
 
 #[derive(Deserialize)]
@@ -132,6 +143,16 @@ pub fn parse(text: &str) -> Result<BTreeMap<String, Manifest>, Error> {
     Ok(manifests)
 }
 
+/// What a control field takes by reference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Taken<'a> {
+    pub kind: InputType,
+    /// The labels that a value needs.
+    pub needs: Labels,
+    /// The server of its tool.
+    pub server: &'a str,
+}
+
 impl Manifest {
     /// Checks that the text of the effect names arguments with a rule, and that no contained tool has an outward argument.
     ///
@@ -153,6 +174,7 @@ impl Manifest {
                 return Err(Error::NoWarrant { tool, argument: named });
             }
         }
+        results::check(self)?;
         let outward = self.arguments.iter().find(|(_, argument)| argument.outward);
         match outward {
             Some((argument, _)) if self.reach == Reach::Contained => {
@@ -189,16 +211,22 @@ impl Manifest {
         !self.floors.is_empty() || self.arguments.keys().any(|name| self.input(name).is_some())
     }
 
-    /// Returns the types of values that a call takes by reference.
-    pub fn referred_types(&self) -> Vec<InputType> {
-        let hard = (!self.floors.is_empty()).then_some(InputType::Any);
-        let of_fields = self.arguments.keys().filter_map(|name| self.input(name));
-        of_fields.filter(|kind| *kind != InputType::Any).chain(hard).collect()
+    /// Returns what a call takes by reference, for a server: of each argument with a type, and of each one with a hard floor.
+    pub fn taken<'a>(&'a self, server: &'a str) -> Vec<Taken<'a>> {
+        self.arguments.keys().flat_map(|name| self.taken_by(name, server)).collect()
+    }
+
+    /// Returns what an argument takes by reference: nothing if it has no floor, or no type by which a model knows what to pass.
+    pub fn taken_by<'a>(&'a self, argument: &str, server: &'a str) -> Vec<Taken<'a>> {
+        let (kind, hard) = (self.input(argument), self.floors.each_need_of(argument));
+        let soft = self.needs(argument).filter(|_| hard.is_empty() && kind != Some(InputType::Any));
+        let kind = kind.unwrap_or(InputType::Any);
+        hard.into_iter().chain(soft).map(|needs| Taken { kind, needs, server }).collect()
     }
 
     /// Returns whether a call takes references: a floor is hard, or names a type.
     pub fn takes_references(&self) -> bool {
-        !self.referred_types().is_empty()
+        !self.taken("").is_empty()
     }
 
     /// Returns the classes that its calls can have. A grant can make a request over the network one that only reads.

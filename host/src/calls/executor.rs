@@ -10,6 +10,7 @@ pub mod facts;
 mod flows;
 pub mod late;
 mod release;
+mod returned;
 mod run;
 mod send;
 
@@ -96,6 +97,9 @@ impl Executor {
         };
         let labelled = Labelled::new(result, provenance);
         let item = calls::record_result(tx, &self.target(place), row.id, &row.tool, author, labelled)?;
+        if let Some(returned) = self.take_returned(tx, place, row, result)? {
+            items::set_returned(tx, item.tuple.item, &returned, &place.key)?;
+        }
         calls::settle(tx, row.id, item.tuple.item, result.outcome)?;
         requests::finish(tx, row.id, result.outcome)?;
         deliveries::set_state_of_call(tx, row.id)?;

@@ -305,8 +305,10 @@ impl Open {
         let newest = watch::Sender::new(None);
         let reports = newest.subscribe();
         let answer = client.call_watched(tool, arguments, limits, newest);
+        let mut content = None;
         let (outcome, words) = match progress::reporting(answer, reports, running, secrets).await {
             Ok(answered) => {
+                content = answer::content(&answered, secrets);
                 let (ok, words) = answer::answer(&self.registration.described.name, answered, secrets);
                 (CallOutcome::by_success(ok), words)
             }
@@ -319,6 +321,7 @@ impl Open {
             }
         };
         let mut result = answer::body(outcome, &words);
+        result.answer = content;
         let traffic = gateway.as_ref().map(Gateway::take);
         if let Some(refusals) = traffic.as_ref().map(Traffic::refusals_shown).filter(|lines| !lines.is_empty()) {
             // The server wrote the names in them.

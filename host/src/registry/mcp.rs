@@ -27,6 +27,8 @@ use ironclaw_store::tables::mcp as table;
 use ironclaw_text::excerpt::quoted;
 use listing::Listing;
 
+pub use server_tools::tool_of;
+
 pub use registration::{Credential, Login, Place, Registration, registration};
 
 pub use ironclaw_store::tables::mcp::{Grant, Server, grants_of, holders, listing, server as find, servers};

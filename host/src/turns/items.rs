@@ -21,6 +21,7 @@ use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{CallId, ItemId, PersonId, SessionId, TurnId};
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Tuple};
+use ironclaw_judge::inputs::returned::Returned;
 use ironclaw_judge::provenance::spans::{self, Telling, TypedSpan};
 use ironclaw_judge::provenance::{Labelled, Labels};
 use ironclaw_state::keys::{self, ContentKey};
@@ -29,6 +30,7 @@ use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
 use ironclaw_store::tables::{items, sessions};
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 /// An item that is not recorded yet. Its body is encrypted before the transaction, and it gets its number inside the transaction.
 pub struct NewItem {
@@ -185,6 +187,30 @@ pub fn reasoning(tx: &ReadTx<'_>, item: ItemId, key: &ContentKey) -> Result<Stri
     let Some(stored) = items::encrypted_reasoning(tx, item)? else { return Ok(String::new()) };
     let bytes = key.open(item, &stored)?;
     String::from_utf8(bytes).map_err(|_| keys::Error::Sealed("the thoughts beside an output").into())
+}
+
+/// The values at the result paths of an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OfAnswer {
+    pub server: String,
+    pub values: Vec<Returned>,
+}
+
+/// Stores the values at the result paths of an answer beside its item; none is nothing.
+pub fn set_returned(tx: &mut WriteTx<'_>, item: ItemId, of_answer: &OfAnswer, key: &ContentKey) -> Result<(), Error> {
+    if of_answer.values.is_empty() {
+        return Ok(());
+    }
+    let stored = key.seal(item, &canonical::to_vec(of_answer))?;
+    Ok(items::set_returned(tx, item, &stored)?)
+}
+
+/// Returns the values at the result paths of an answer, if it has any.
+pub fn returned(tx: &ReadTx<'_>, item: ItemId, key: &ContentKey) -> Result<Option<OfAnswer>, Error> {
+    let Some(stored) = items::encrypted_returned(tx, item)? else { return Ok(None) };
+    let damaged = || keys::Error::Sealed("the values beside a result");
+    Ok(Some(serde_json::from_slice(&key.open(item, &stored)?).map_err(|_| damaged())?))
 }
 
 /// Returns the spans of a recorded message that a person typed; `authors` are those of its body.

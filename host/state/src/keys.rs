@@ -3,10 +3,12 @@
 //! Keys never print, never clone, and wipe themselves. This module never touches a database. See [`crate::keys::wrapping`] and
 //! [`crate::seal`].
 
+mod digest;
 mod wrapping;
 
 pub use ironclaw_text::secret::SecretText;
 
+pub use digest::DigestKey;
 pub use wrapping::{BackupKey, ContentKey, LedgerSecret, SessionKeys, WrappingKey};
 
 use crate::home::{self, Home};

@@ -9,3 +9,14 @@ CREATE INDEX call_inputs_by_handle ON call_inputs (session_id, handle);
 CREATE INDEX call_inputs_by_call ON call_inputs (call_id);
 -- Of an output: the ranges of items in its prompt, for what a reply rests on. A row that is written anyway costs no further page.
 ALTER TABLE items ADD COLUMN prompt TEXT;
+-- The values at the result paths of an answer with their server, encrypted like the body. Calls take them by reference.
+ALTER TABLE items ADD COLUMN returned BLOB;
+CREATE INDEX items_returned ON items (session_id, seq) WHERE returned IS NOT NULL;
+-- Keyed digests of values that agents sent to MCP servers, and that the servers returned. They stay when the record of a call goes: a
+-- value that an agent once sent never becomes one of the server.
+CREATE TABLE server_values (
+    server TEXT NOT NULL,
+    digest INTEGER NOT NULL,
+    argument TEXT NOT NULL,                                               -- TOOL.ARGUMENT; empty: no agent set it
+    PRIMARY KEY (server, digest, argument)
+) STRICT, WITHOUT ROWID;

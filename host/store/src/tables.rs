@@ -27,6 +27,7 @@ pub mod questions;
 pub mod requests;
 pub mod schedules;
 pub mod sent_files;
+pub mod server_values;
 pub mod sessions;
 pub mod skills;
 pub mod turns;

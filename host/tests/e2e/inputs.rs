@@ -5,6 +5,7 @@
 mod adaptive;
 mod cases;
 mod demo;
+mod returned;
 mod runs;
 mod weak_model;
 
@@ -117,8 +118,9 @@ impl Office {
 
     /// Sends a message of the owner to an agent. Returns the calls of its turn, and the answer.
     fn ask(&self, agent: &str, thread: &str, text: &str, calls: &[(&str, Value)]) -> (Vec<Value>, String) {
+        let full = |tool: &str| if tool.contains("__") { tool.to_owned() } else { format!("mail__{tool}") };
         *self.calls.lock().expect("calls") =
-            calls.iter().map(|(tool, arguments)| (format!("mail__{tool}"), arguments.clone())).collect();
+            calls.iter().map(|(tool, arguments)| (full(tool), arguments.clone())).collect();
         let raw = Raw::of(&self.host);
         let message = json!({ "thread": thread, "text": text });
         let (status, recorded) = raw.ask("POST", &format!("/v1/agents/{agent}/messages"), &message.to_string());
@@ -154,8 +156,8 @@ fn with_ids(seen: &Seen, arguments: &Value) -> Value {
     let id = |short: &str| {
         let end = format!(".{short} is ");
         let at = prompt.rfind(&end).unwrap_or_else(|| panic!("no {short} in {prompt}"));
-        let begin = prompt[..at].rfind('m').expect("an id");
-        format!("{}.{short}", &prompt[begin..at])
+        let begin = prompt[..at].rfind(' ').expect("an id");
+        format!("{}.{short}", &prompt[begin + 1..at])
     };
     match arguments {
         Value::String(text) if text.starts_with('$') && !text.starts_with("${") => id(&text[1..]).into(),

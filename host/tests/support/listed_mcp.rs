@@ -1,6 +1,6 @@
 //! MCP servers on one port of loopback whose pages of tools are texts of a test, so that they can have any form.
 //!
-//! A call is answered with the name of its tool and its arguments. See `mcp_server` for servers that behave.
+//! A call is answered with the name of its tool and its arguments, or with the structured content that a test set for the tool. See `mcp_server` for servers that behave.
 
 use axum::Router;
 use axum::body::Bytes;
@@ -38,6 +38,8 @@ struct Shared {
     listed: Arc<Mutex<HashMap<String, Listed>>>,
     /// The servers whose next call says that the tools changed.
     changed: Arc<Mutex<Vec<String>>>,
+    /// The structured content for calls of a tool.
+    answers: Arc<Mutex<HashMap<String, Value>>>,
 }
 
 /// Running servers, which end with the value.
@@ -65,6 +67,11 @@ impl ListedServers {
         format!("{}/{server}", self.origin)
     }
 
+    /// Sets the structured content for calls of a tool.
+    pub(crate) fn answer(&self, tool: &str, content: Value) {
+        self.shared.answers.lock().expect("a map").insert(tool.to_owned(), content);
+    }
+
     /// Sets another listing of a running server. The answer to its next call says so.
     pub(crate) fn change(&self, server: &str, listed: Listed) {
         self.list(server, listed);
@@ -88,8 +95,13 @@ async fn answer(State(shared): State<Shared>, Path(server): Path<String>, body: 
         .to_string(),
         ("tools/list", _) => listed.result(asked["params"]["cursor"].as_str()).to_owned(),
         ("tools/call", _) => {
-            let text = format!("{} got {}", asked["params"]["name"], asked["params"]["arguments"]);
-            json!({"content": [{"type": "text", "text": text}]}).to_string()
+            let (name, arguments) = (&asked["params"]["name"], &asked["params"]["arguments"]);
+            let content = [json!({"type": "text", "text": format!("{name} got {arguments}")})];
+            let answers = shared.answers.lock().expect("a map");
+            match name.as_str().and_then(|name| answers.get(name)) {
+                Some(structured) => json!({"content": content, "structuredContent": structured}).to_string(),
+                None => json!({"content": content}).to_string(),
+            }
         }
         _ => {
             let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "unknown method"}});

@@ -6,10 +6,10 @@ use super::dispatch::dispatched;
 use super::handles::{Equal, Handle, HandleId, Handles, Task, fits};
 use super::leaves::{Content, LINK, Leaf, floored, keys, leaves};
 use super::schemas::{is_declared, takes_number};
-use crate::manifest::Manifest;
 use crate::manifest::floors::{self, pointer};
-use crate::provenance::Labels;
+use crate::manifest::{Manifest, Taken};
 use crate::provenance::typed::is_typed_value;
+use crate::provenance::{Labels, Provenance};
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_operator::{DenialCode, InputType};
 use serde::{Deserialize, Serialize};
@@ -86,6 +86,7 @@ impl Inputs {
 /// A tool whose call is bound.
 #[derive(Clone, Copy)]
 pub struct Tool<'a> {
+    pub server: &'a str,
     /// Its name on its server.
     pub name: &'a str,
     pub manifest: &'a Manifest,
@@ -164,41 +165,41 @@ fn argument(at: &str) -> String {
 
 /// Returns whether another value of the same type could be meant. Where no type is named, only values that name a receiver or an amount
 /// are mistaken for each other.
-const fn can_be_mistaken(floor: Floor, kind: InputType) -> bool {
+const fn can_be_mistaken(floor: Floor<'_>, kind: InputType) -> bool {
     match kind {
         InputType::Email | InputType::Url | InputType::Phone | InputType::Account | InputType::Amount => true,
         InputType::Any | InputType::Date | InputType::Path | InputType::Number | InputType::Title | InputType::Name => {
-            !matches!(floor.kind, InputType::Any)
+            !matches!(floor.taken.kind, InputType::Any)
         }
     }
 }
 
 /// What the value at a place needs.
 #[derive(Clone, Copy)]
-struct Floor {
-    kind: InputType,
-    needs: Labels,
+struct Floor<'a> {
+    taken: Taken<'a>,
     is_hard: bool,
 }
 
 /// The places of a call with a floor.
 #[derive(Default)]
-struct Floored {
-    at: BTreeMap<String, Floor>,
+struct Floored<'a> {
+    at: BTreeMap<String, Floor<'a>>,
     /// Objects at a place with a hard floor, of which no handle has the whole.
     containers: Vec<String>,
     /// The arguments with a key that no schema declares, with the key: it may name the receiver.
     keys: Vec<(String, String)>,
 }
 
-impl Floored {
-    fn new(tool: Tool<'_>, arguments: &Map<String, Value>) -> Self {
+impl<'a> Floored<'a> {
+    fn new(tool: Tool<'a>, arguments: &Map<String, Value>) -> Self {
         let mut floored = Self::default();
         for (name, value) in arguments {
             let Some((kind, needs)) = tool.manifest.input(name).zip(tool.manifest.needs(name)) else { continue };
             let mut all = Vec::new();
             leaves(&pointer("", name), value, &mut all);
-            floored.at.extend(all.into_iter().map(|leaf| (leaf.at, Floor { kind, needs, is_hard: false })));
+            let taken = Taken { kind, needs, server: tool.server };
+            floored.at.extend(all.into_iter().map(|leaf| (leaf.at, Floor { taken, is_hard: false })));
             keys(value, &mut |key| {
                 if !is_declared(&tool.parameters["properties"][name], key) {
                     floored.keys.push((pointer("", name), key.to_owned()));
@@ -206,12 +207,12 @@ impl Floored {
             });
         }
         for hard in tool.manifest.floors.at(arguments) {
-            floored.add_hard(&hard, arguments, tool.manifest);
+            floored.add_hard(&hard, arguments, tool);
         }
         floored
     }
 
-    fn add_hard(&mut self, hard: &floors::Floor, arguments: &Map<String, Value>, manifest: &Manifest) {
+    fn add_hard(&mut self, hard: &floors::Floor, arguments: &Map<String, Value>, tool: Tool<'a>) {
         let Some(value) = place(arguments, &hard.at) else { return };
         let mut places = Vec::new();
         floored(&hard.at, value, &mut places);
@@ -222,9 +223,10 @@ impl Floored {
                 self.containers.push(at);
                 continue;
             }
-            let kind = manifest.input(&argument(&at)).unwrap_or(InputType::Any);
-            let known = self.at.get(&at).filter(|known| known.is_hard).map_or(Labels::NONE, |known| known.needs);
-            self.at.insert(at, Floor { kind, needs: hard.needs.join(known), is_hard: true });
+            let kind = tool.manifest.input(&argument(&at)).unwrap_or(InputType::Any);
+            let known = self.at.get(&at).filter(|known| known.is_hard).map_or(Labels::NONE, |known| known.taken.needs);
+            let taken = Taken { kind, needs: hard.needs.join(known), server: tool.server };
+            self.at.insert(at, Floor { taken, is_hard: true });
         }
     }
 }
@@ -247,7 +249,7 @@ impl Binder<'_> {
         self.inputs.findings.push(Finding { severity, code, detail: format!("{argument}: {detail}"), argument });
     }
 
-    fn leaf(&mut self, leaf: &Leaf, floor: Option<&Floor>) {
+    fn leaf(&mut self, leaf: &Leaf, floor: Option<&Floor<'_>>) {
         let at = leaf.at.as_str();
         let recorded = self.recorded.iter().find(|bound| bound.at == at).cloned();
         match (&leaf.content, floor, recorded) {
@@ -268,12 +270,12 @@ impl Binder<'_> {
             // The text of a tool without control fields may well be about references.
             (Content::Bad(_), None, None) if !self.has_inputs() => {}
             (Content::Bad(why), _, None) => {
-                let detail = format!("{why}; {}", self.offer());
+                let detail = format!("{why}; {}", self.offer(None));
                 self.find(Severity::Unresolved, DenialCode::CallLinkUnknown, at, detail);
             }
             (Content::Id(id) | Content::Link(id), Some(floor), None) => match self.handles.find(*id) {
                 None => {
-                    let detail = format!("{id} is no value of this task; {}", self.offer());
+                    let detail = format!("{id} is no value of this task; {}", self.offer(Some(floor.taken)));
                     self.find(Severity::Unresolved, DenialCode::CallLinkUnknown, at, detail);
                 }
                 Some(handle) => self.pin(at, handle, *floor, false),
@@ -290,7 +292,7 @@ impl Binder<'_> {
     }
 
     /// Pins the value of a handle.
-    fn pin(&mut self, at: &str, handle: &Handle, floor: Floor, by_host: bool) {
+    fn pin(&mut self, at: &str, handle: &Handle, floor: Floor<'_>, by_host: bool) {
         let Some(value) = handle.value(self.takes_number(at)) else {
             let detail = format!("{:?} is no number with one reading; ask the person to write it plainly", handle.text);
             return self.find(Severity::Unresolved, DenialCode::CallLinkType, at, detail);
@@ -300,7 +302,7 @@ impl Binder<'_> {
     }
 
     /// Checks a recorded value again.
-    fn again(&mut self, value: &Value, floor: Floor, bound: &Input) {
+    fn again(&mut self, value: &Value, floor: Floor<'_>, bound: &Input) {
         let at = bound.at.as_str();
         let Some(handle) = self.handles.again(bound.handle, value) else {
             return match self.handles.find(bound.handle) {
@@ -318,29 +320,35 @@ impl Binder<'_> {
     }
 
     /// Checks the handle of a value.
-    fn bound(&mut self, at: &str, handle: &Handle, floor: Floor, by_host: bool) {
+    fn bound(&mut self, at: &str, handle: &Handle, floor: Floor<'_>, by_host: bool) {
         let id = handle.id;
         let field = argument(at);
         self.inputs.has_floored = true;
         let is_elsewhere = self.inputs.values.iter().filter(|other| other.handle == id).count() >= handle.count();
         self.inputs.values.push(Input { at: at.to_owned(), handle: id, by_host });
-        if !fits(floor.kind, id.kind) {
-            let detail = format!("{id} is of type {}, and this field takes {}; {}", id.kind, floor.kind, self.offer());
+        let taken = floor.taken;
+        if !fits(taken.kind, id.kind) {
+            let detail = format!(
+                "{id} is of type {}, and this field takes {}; {}",
+                id.kind,
+                taken.kind,
+                self.offer(Some(taken))
+            );
             return self.find(Severity::Denied, DenialCode::CallLinkType, at, detail);
         }
-        if !handle.labels.has_all(floor.needs) {
-            let needed: Vec<&str> = floor.needs.list().into_iter().map(Label::name).collect();
-            let detail = format!("{id} lacks labels that this field needs: {}", needed.join(" "));
+        if !handle.labels_for(taken.server).has_all(taken.needs) {
+            let needed: Vec<&str> = taken.needs.list().into_iter().map(Label::name).collect();
+            let detail = format!("{id} lacks labels that this field of {} needs: {}", taken.server, needed.join(" "));
             return self.find(Severity::Denied, DenialCode::CallLinkLabel, at, detail);
         }
         if handle.is_used() || is_elsewhere {
             self.find(Severity::Asks, DenialCode::CallLinkUsed, at, format!("{id} was used already"));
         }
         let doubt = match (handle.task, handle.is_mixed) {
-            (Task::Earlier, _) => Some("it is of an earlier message"),
+            (Task::Earlier, _) => Some("it is of an earlier task"),
             (Task::This, true) => Some("its letters are of several scripts and can look alike"),
-            (Task::This, false) if can_be_mistaken(floor, id.kind) && !self.handles.is_clear(handle, &field) => {
-                Some("the person typed several values of this type")
+            (Task::This, false) if can_be_mistaken(floor, id.kind) && !self.handles.is_clear(handle, taken, &field) => {
+                Some("the task has several values of this type")
             }
             (Task::This, false) => None,
         };
@@ -350,40 +358,41 @@ impl Binder<'_> {
     }
 
     /// Finds the handle that has a literal. A hard floor takes references alone.
-    fn literal(&mut self, at: &str, value: &Value, floor: Floor) {
-        let equal = self.handles.equal(floor.kind, value);
+    fn literal(&mut self, at: &str, value: &Value, floor: Floor<'_>) {
+        let equal = self.handles.equal(floor.taken, value);
         if floor.is_hard {
             let detail = match equal {
                 Equal::One(handle) => format!("pass {{\"@link\": \"{}\"}} in place of the value", handle.id),
                 Equal::None | Equal::Several => {
-                    format!("this field takes only a value that the person typed, by reference; {}", self.offer())
+                    format!("this field takes values by reference alone; {}", self.offer(Some(floor.taken)))
                 }
             };
             return self.find(Severity::Denied, DenialCode::CallInput, at, detail);
         }
-        if matches!(value, Value::Null) || floor.kind == InputType::Any && value.is_boolean() {
+        if matches!(value, Value::Null) || floor.taken.kind == InputType::Any && value.is_boolean() {
             return;
         }
-        let is_any = floor.kind == InputType::Any;
+        let is_any = floor.taken.kind == InputType::Any;
         match equal {
             Equal::One(handle) => self.pin_equal(at, value, handle, floor),
             // No type says which value is meant, so other words that the person typed are theirs. An address with more around it is not.
             Equal::None
                 if is_any
+                    && TYPED.has_all(floor.taken.needs)
                     && is_typed_value(value, self.is_typed)
                     && !value.as_str().is_some_and(|text| self.handles.is_in(text)) =>
             {
                 self.inputs.has_floored = true;
             }
             Equal::None | Equal::Several => {
-                let detail = "the person typed no such value in this task, or several".to_owned();
+                let detail = "this task has no such value, or several".to_owned();
                 self.find(Severity::Asks, DenialCode::CallInput, at, detail);
             }
         }
     }
 
     /// Pins the value of the handle that has a literal, in the form of the literal.
-    fn pin_equal(&mut self, at: &str, literal: &Value, handle: &Handle, floor: Floor) {
+    fn pin_equal(&mut self, at: &str, literal: &Value, handle: &Handle, floor: Floor<'_>) {
         match handle.value(literal.is_number()) {
             // A number in digits stays as the model wrote it: its currency may be another argument.
             _ if handle.is_number_text(literal) => self.bound(at, handle, floor, true),
@@ -396,7 +405,7 @@ impl Binder<'_> {
     }
 
     /// Checks the handle of a number that is written otherwise, such as 20.0 for 20: the number is the same.
-    fn bound_as_written(&mut self, at: &str, handle: &Handle, floor: Floor) {
+    fn bound_as_written(&mut self, at: &str, handle: &Handle, floor: Floor<'_>) {
         if let Some(value) = handle.value(true) {
             self.pins.push((at.to_owned(), value));
         }
@@ -427,14 +436,19 @@ impl Binder<'_> {
     }
 
     /// Returns the sentence about the values that can be passed.
-    fn offer(&self) -> String {
-        let ids: Vec<String> = self.handles.iter().take(OFFERED_MAX).map(|handle| format!("{}", handle.id)).collect();
+    fn offer(&self, taken: Option<Taken<'_>>) -> String {
+        let is_taken = |handle: &&Handle| taken.is_none_or(|taken| handle.is_taken(taken));
+        let ids = self.handles.iter().filter(is_taken).take(OFFERED_MAX).map(|handle| format!("{}", handle.id));
+        let ids: Vec<String> = ids.collect();
         match ids.is_empty() {
-            true => "the person typed no value in this task: ask for it".to_owned(),
+            true => "there is no such value in this task: ask the person".to_owned(),
             false => format!("pass {{\"@link\": ID}} with one of {}", ids.join(", ")),
         }
     }
 }
+
+/// The labels of words that a person typed, also if no handle has them.
+const TYPED: Labels = Labels::from_provenance(Provenance::Person);
 
 /// Ids in one refusal.
 const OFFERED_MAX: usize = 8;

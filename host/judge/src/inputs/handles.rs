@@ -1,8 +1,11 @@
-//! The handles of the values that a person typed in a task: their ids, values and labels.
+//! The handles of the values that a call takes by reference: those that a person typed in a task, and those at result paths of answers.
 //!
-//! Never has a value of a quoted part, of another person or of another session. See [`crate::provenance::typed::values`].
+//! Never has a value of a quoted part, of another person or of another session. See [`crate::provenance::typed::values`] and
+//! [`super::returned`].
 
+use super::returned::Returned;
 use crate::egress::Loopback;
+use crate::manifest::Taken;
 use crate::provenance::spans::TypedSpan;
 use crate::provenance::typed::values::{self, TypedValue};
 use crate::provenance::{Labels, Provenance};
@@ -20,22 +23,41 @@ pub const VALUES_MAX: usize = 64;
 /// Digits of a number that each reader of JSON keeps.
 const DIGITS_MAX: usize = 15;
 
-/// The letter before the number of a message in an id.
-const OF_MESSAGE: char = 'm';
+/// The item that has the value of a handle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Holder {
+    /// A message of a person.
+    Message,
+    /// The answer of a server to a call.
+    Result,
+}
 
-/// The id of a handle, such as `m12.email.1`: the number of its message in the session, its type, and its number in the message.
+impl Holder {
+    const ALL: [Self; 2] = [Self::Message, Self::Result];
+
+    /// Returns the letter before the number of the item in an id.
+    const fn letter(self) -> char {
+        match self {
+            Self::Message => 'm',
+            Self::Result => 'r',
+        }
+    }
+}
+
+/// The id of a handle, such as `m12.email.1`: the number of its item in the session, its type, and its number in the item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HandleId {
-    /// The number of the item of its message.
+    pub holder: Holder,
+    /// The number of the item.
     pub seq: u64,
     pub kind: InputType,
-    /// From 1, among the values of its type in the message.
+    /// From 1, among the values of its type in the item.
     pub number: u32,
 }
 
 impl fmt::Display for HandleId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{OF_MESSAGE}{}.{}.{}", self.seq, self.kind, self.number)
+        write!(f, "{}{}.{}.{}", self.holder.letter(), self.seq, self.kind, self.number)
     }
 }
 
@@ -44,13 +66,14 @@ impl FromStr for HandleId {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let read = || {
-            let mut parts = text.strip_prefix(OF_MESSAGE)?.split('.');
+            let holder = Holder::ALL.into_iter().find(|holder| text.starts_with(holder.letter()))?;
+            let mut parts = text.strip_prefix(holder.letter())?.split('.');
             let (seq, kind, number) = (parts.next()?, parts.next()?, parts.next()?);
-            let id = Self { seq: seq.parse().ok()?, kind: kind.parse().ok()?, number: number.parse().ok()? };
+            let id = Self { holder, seq: seq.parse().ok()?, kind: kind.parse().ok()?, number: number.parse().ok()? };
             // One id has one text: no sign, and no zero in front.
             (parts.next().is_none() && format!("{id}") == text).then_some(id)
         };
-        read().ok_or_else(|| format!("{text:?} is no id of a value, such as m12.email.1"))
+        read().ok_or_else(|| format!("{text:?} is no id of a value, such as m12.email.1 or r13.name.1"))
     }
 }
 
@@ -84,16 +107,29 @@ pub struct Message<'a> {
     pub task: Task,
 }
 
-/// A value that a person typed, with its id.
+/// The answer of a server to a call of a session.
+#[derive(Clone, Copy)]
+pub struct Answer<'a> {
+    pub item: ItemId,
+    /// The number of its item.
+    pub seq: u64,
+    pub server: &'a str,
+    pub task: Task,
+}
+
+/// A value with its id.
 #[derive(Debug, Clone)]
 pub struct Handle {
     pub id: HandleId,
-    /// Its message.
+    /// Its message, or its result.
     pub item: ItemId,
     pub task: Task,
-    /// The typed bytes; a phone and an account are without their blanks.
+    /// The bytes of the value; a phone and an account are without their blanks.
     pub text: String,
+    /// Its labels, for a tool of any server. See [`Handle::labels_for`].
     pub labels: Labels,
+    /// The server that returned it; `None` for a typed value.
+    pub server: Option<String>,
     /// True if an address mixes letters that can look alike.
     pub is_mixed: bool,
     /// The text that equal values of its type share.
@@ -130,7 +166,20 @@ impl Handle {
         literal.as_str().is_some_and(|text| self.number.as_deref() == Some(text) && self.text != text)
     }
 
-    /// Returns how often the person typed it in its message.
+    /// Returns its labels for a tool of a server. What a server made in a session is known to this server alone.
+    pub fn labels_for(&self, server: &str) -> Labels {
+        match &self.server {
+            Some(own) if own != server => self.labels.without_created(),
+            Some(_) | None => self.labels,
+        }
+    }
+
+    /// Returns whether a field takes its value.
+    pub fn is_taken(&self, taken: Taken<'_>) -> bool {
+        fits(taken.kind, self.id.kind) && self.labels_for(taken.server).has_all(taken.needs)
+    }
+
+    /// Returns how often its item has it.
     pub const fn count(&self) -> usize {
         self.count
     }
@@ -206,15 +255,40 @@ impl Handles {
             *count += 1;
             let normal = values::normal(kind, &text, self.loopback);
             self.all.push(Handle {
-                id: HandleId { seq: *seq, kind, number: *count },
+                id: HandleId { holder: Holder::Message, seq: *seq, kind, number: *count },
                 item: *item,
                 task: *task,
                 text,
                 labels: Labels::from_provenance(Provenance::Slot),
+                server: None,
                 is_mixed,
                 normal,
                 number,
                 fields: field.into_iter().collect(),
+                count: 1,
+                is_used: false,
+            });
+        }
+    }
+
+    /// Adds the values at the result paths of an answer.
+    pub fn add_returned(&mut self, answer: Answer<'_>, values: Vec<Returned>) {
+        let Answer { item, seq, server, task } = answer;
+        let mut counts: BTreeMap<InputType, u32> = BTreeMap::new();
+        for Returned { kind, text, number, labels } in values {
+            let count = counts.entry(kind).or_default();
+            *count += 1;
+            self.all.push(Handle {
+                id: HandleId { holder: Holder::Result, seq, kind, number: *count },
+                item,
+                task,
+                normal: values::normal(kind, &text, self.loopback),
+                text,
+                labels,
+                server: Some(server.to_owned()),
+                is_mixed: false,
+                number,
+                fields: Vec::new(),
                 count: 1,
                 is_used: false,
             });
@@ -241,9 +315,9 @@ impl Handles {
         self.all.is_empty()
     }
 
-    /// Returns the handle of this task to which a literal is equal, among those that fit a type.
-    pub fn equal(&self, kind: InputType, literal: &Value) -> Equal<'_> {
-        let is_of_task = |handle: &&Handle| handle.task == Task::This && fits(kind, handle.id.kind);
+    /// Returns the handle of this task to which a literal is equal, among those that a field takes.
+    pub fn equal(&self, taken: Taken<'_>, literal: &Value) -> Equal<'_> {
+        let is_of_task = |handle: &&Handle| handle.task == Task::This && handle.is_taken(taken);
         let mut found = self.all.iter().filter(is_of_task).filter(|handle| handle.is_equal(literal, self.loopback));
         let Some(first) = found.next() else { return Equal::None };
         // The same value in two messages of a task is one value.
@@ -253,7 +327,8 @@ impl Handles {
 
     /// Returns the handle of this message whose value a recorded one is: names that the host learned meanwhile change the numbers.
     pub fn again(&self, id: HandleId, value: &Value) -> Option<&Handle> {
-        let same = |handle: &&Handle| handle.id.seq == id.seq && handle.id.kind == id.kind && handle.has(value);
+        let is_beside = |other: HandleId| (other.holder, other.seq, other.kind) == (id.holder, id.seq, id.kind);
+        let same = |handle: &&Handle| is_beside(handle.id) && handle.has(value);
         self.find(id).filter(|handle| handle.has(value)).or_else(|| self.all.iter().find(same))
     }
 
@@ -268,9 +343,10 @@ impl Handles {
         self.all.iter().any(|handle| names_receiver(handle.id.kind) && text.contains(&handle.text))
     }
 
-    /// Returns whether a task has one value of the type of a handle, or its person named this one alone for a field.
-    pub fn is_clear(&self, handle: &Handle, field: &str) -> bool {
-        let same_type = || self.all.iter().filter(|other| other.task == handle.task && other.id.kind == handle.id.kind);
+    /// Returns whether a task has one value of the type of a handle that a field takes, or its person named this one alone for the field.
+    pub fn is_clear(&self, handle: &Handle, taken: Taken<'_>, field: &str) -> bool {
+        let is_like = |other: &&Handle| other.task == handle.task && other.id.kind == handle.id.kind;
+        let same_type = || self.all.iter().filter(is_like).filter(|other| other.is_taken(taken));
         let is_alone = same_type().all(|other| other.normal == handle.normal);
         let mut named = same_type().filter(|other| other.is_named_for(field));
         is_alone || handle.is_named_for(field) && named.all(|other| other.normal == handle.normal)

@@ -3,7 +3,7 @@
 //! Never says that a field takes less than the tool does: a model may pass the value itself, and the host answers what to pass.
 
 use super::leaves::LINK;
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, Taken};
 use ironclaw_operator::InputType;
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -15,20 +15,29 @@ pub fn with_references<'a>(manifest: &Manifest, schema: &'a Value) -> Cow<'a, Va
     }
     let mut schema = schema.clone();
     for (name, property) in schema["properties"].as_object_mut().into_iter().flatten() {
-        let kind = manifest.input(name).filter(|kind| *kind != InputType::Any);
-        let is_hard = manifest.floors.needs_of(name).is_some();
-        if kind.is_none() && !is_hard {
-            continue;
-        }
+        let Some(taken) = manifest.taken_by(name, "").into_iter().next() else { continue };
         let own = property["description"].as_str().map_or_else(String::new, |own| format!("{own} "));
-        let of_type = kind.map_or_else(String::new, |kind| format!(" of type {kind}"));
-        let taken = format!("{own}Pass a value{of_type} that the person typed as {{\"{LINK}\": its id}}.");
+        let taken = format!("{own}Pass a value{} as {{\"{LINK}\": its id}}.", in_words(taken));
         let link = json!({
             "type": "object", "properties": { LINK: { "type": "string" } }, "required": [LINK], "additionalProperties": false,
         });
         *property = json!({ "description": taken, "anyOf": [link, property.take()] });
     }
     Cow::Owned(schema)
+}
+
+/// Returns the type and the source of a value.
+fn in_words(taken: Taken<'_>) -> String {
+    let of_type = match taken.kind {
+        InputType::Any => String::new(),
+        kind => format!(" of type {kind}"),
+    };
+    let source = match (taken.needs.needs_created(), taken.needs.needs_returned()) {
+        (true, _) => "that this server made in this conversation",
+        (false, true) => "that a server returned with an id",
+        (false, false) => "that the person typed",
+    };
+    format!("{of_type} {source}")
 }
 
 #[cfg(test)]

@@ -15,13 +15,13 @@ pub struct ArgumentOrigin {
     pub argument: String,
     /// True if the person of the turn typed the whole value in this task.
     pub typed: bool,
-    /// The labels of the value: those of its handle, or of the output.
+    /// The labels of the value: those of its handle, or those of the output.
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
-    /// The item that has the value: the message of its handle, or the output.
+    /// The item that has the value: the message or the result of its handle, or the output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item: Option<ItemId>,
-    /// The handle of the value, such as `m12.email.1`.
+    /// The handle of the value, such as `m12.email.1` or `r13.name.1`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handle: Option<HandleId>,
 }
@@ -48,7 +48,8 @@ impl ArgumentOrigin {
         let handle = of.inputs.handle(name).and_then(|id| of.handles.find(id));
         match handle {
             Some(handle) => {
-                Self { argument, typed: true, labels: handle.labels, item: Some(handle.item), handle: Some(handle.id) }
+                let typed = handle.server.is_none();
+                Self { argument, typed, labels: handle.labels, item: Some(handle.item), handle: Some(handle.id) }
             }
             None => Self {
                 argument,

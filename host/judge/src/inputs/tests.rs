@@ -1,6 +1,7 @@
 //! Tests of the floors: each way around one, and each way to meet one.
 
 mod flows;
+mod returned;
 mod review;
 
 use super::*;
@@ -87,7 +88,13 @@ impl Call {
         let mut handles = handles(self.typed);
         self.used.iter().for_each(|used| handles.mark_used(*used));
         let typed = Typed::new([TypedSpan::read(0, self.typed)], Loopback::Refused);
-        let tool = Tool { name: "send", manifest: &self.manifest, parameters: &self.schema, floored: &self.floored };
+        let tool = Tool {
+            server: "mail",
+            name: "send",
+            manifest: &self.manifest,
+            parameters: &self.schema,
+            floored: &self.floored,
+        };
         let inputs = bind(&mut arguments, Some(tool), &self.recorded, &handles, &|text| typed.has(text));
         (arguments, inputs)
     }

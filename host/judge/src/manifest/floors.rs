@@ -74,10 +74,17 @@ impl Floors {
 
     /// Returns the labels that an argument or a value in it needs; `None` if it needs none.
     pub fn needs_of(&self, argument: &str) -> Option<Labels> {
-        let root = self.0.as_deref()?;
-        let mut reach = Reach { root, argument, seen: HashSet::new(), found: Labels::NONE };
+        let each = self.each_need_of(argument);
+        (!each.is_empty()).then(|| each.into_iter().fold(Labels::NONE, Labels::join))
+    }
+
+    /// Returns the labels that an argument and each value in it needs; none if it needs none.
+    pub fn each_need_of(&self, argument: &str) -> Vec<Labels> {
+        let Some(root) = self.0.as_deref() else { return Vec::new() };
+        let mut reach = Reach { root, argument, seen: HashSet::new(), found: Vec::new() };
         reach.read(root, false);
-        Some(reach.found).filter(|found| !found.is_empty())
+        reach.found.retain(|found| !found.is_empty());
+        reach.found
     }
 
     /// Returns the floors of these arguments.
@@ -236,7 +243,7 @@ struct Reach<'a> {
     root: &'a Value,
     argument: &'a str,
     seen: HashSet<(*const Value, bool)>,
-    found: Labels,
+    found: Vec<Labels>,
 }
 
 impl<'a> Reach<'a> {
@@ -246,7 +253,7 @@ impl<'a> Reach<'a> {
         if !self.seen.insert((std::ptr::from_ref(schema), is_inside)) {
             return;
         }
-        self.found = self.found.join(needs(fields).ok().flatten().unwrap_or(Labels::NONE));
+        self.found.extend(needs(fields).ok().flatten());
         if let Some(part) = fields.get("$ref").and_then(|to| referred(self.root, to)) {
             self.read(part, is_inside);
         }

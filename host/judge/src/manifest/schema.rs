@@ -47,6 +47,14 @@ pub fn schema() -> Value {
                 "default": {},
                 "description": "The rule of each argument, by name. A call with another argument is denied.",
             },
+            "creates": flag("True if each call makes something new at its server, whose names are at the result paths."),
+            "results": {
+                "type": "object",
+                "additionalProperties": { "$ref": "#/$defs/result" },
+                "default": {},
+                "description": "The places in an answer whose values later calls take by reference, by path: JSON Pointer, with * for \
+                                each element of a list.",
+            },
         }),
     );
     manifest["allOf"] = json!([contained]);
@@ -56,7 +64,7 @@ pub fn schema() -> Value {
         json!({ "tool": { "type": "array", "items": { "$ref": "#/$defs/manifest" }, "default": [] } }),
     );
     file["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
-    file["$defs"] = json!({ "manifest": manifest, "argument": argument() });
+    file["$defs"] = json!({ "manifest": manifest, "argument": argument(), "result": result_path() });
     file
 }
 
@@ -80,6 +88,23 @@ fn argument() -> Value {
                 "description": "Labels that the value of a floor needs; UserSurfaceInput, if they are left out.",
             },
             "outward": flag("True if a third party receives its value. A contained tool has no such argument."),
+        }),
+    )
+}
+
+/// Returns the schema of a result path.
+fn result_path() -> Value {
+    let types = InputType::ALL.iter().filter(|kind| **kind != InputType::Any).map(|kind| kind.name());
+    object(
+        "A place in the answers of a tool of an MCP server.",
+        &["type"],
+        json!({
+            "type": { "enum": types.collect::<Vec<_>>(), "description": "The type of its values." },
+            "set_by": {
+                "type": "array",
+                "items": { "type": "string" },
+                "description": "The arguments that can set its value, as TOOL.ARGUMENT; each argument of each tool, if they are left out.",
+            },
         }),
     )
 }
@@ -167,6 +192,7 @@ mod tests {
     #[test]
     fn schema_has_exactly_the_fields_of_a_manifest() {
         let text = "[[tool]]\nname = 't'\nclass = 'exec'\nalso = ['send']\nreach = 'outside'\neffect = 'runs {command}'\n\
+                    creates = true\nresults.'/id' = { type = 'name', set_by = [] }\n\
                     [tool.arguments.command]\nrule = 'floor'\noutward = true\ntype = 'name'\nneeds = ['AgentKernel']\n";
         assert_eq!(fits(text), Ok(()));
         let manifest = serde_json::to_value(&manifest::parse(text).expect("a manifest")["t"]).expect("JSON");
@@ -174,6 +200,7 @@ mod tests {
         let names = |value: &Value| value.as_object().expect("fields").keys().cloned().collect::<BTreeSet<_>>();
         assert_eq!(names(&manifest), names(&root["$defs"]["manifest"]["properties"]));
         assert_eq!(names(&manifest["arguments"]["command"]), names(&root["$defs"]["argument"]["properties"]));
+        assert_eq!(names(&manifest["results"]["/id"]), names(&root["$defs"]["result"]["properties"]));
     }
 
     /// The schema and the reader of manifests agree about each mistake, and the reader names it with what to write instead.

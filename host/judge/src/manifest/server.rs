@@ -10,9 +10,10 @@ pub use arguments::for_model as schema_for_model;
 pub use listed::{Tools, UNREAD, Unfit, check_name};
 pub use names::{full_name, is_name_for_model, is_of, meant, name_for_model};
 
-use super::{InputType, Manifest, Reach, Rule};
+use super::{InputType, Manifest, Reach, Rule, results};
 use crate::class::Class;
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// The reason that the tools of a server cannot have manifests.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +37,11 @@ pub enum Error {
     /// An argument has no rule.
     #[error("the manifest of {tool:?} has no rule for {argument:?}: add [tool.arguments.{argument}] with a rule")]
     NoRule { tool: String, argument: String },
+    /// A result path names an argument that no tool has.
+    #[error(
+        "the manifest of {tool:?} says that {argument:?} sets {path:?}: name an argument as TOOL.ARGUMENT, such as {example:?}"
+    )]
+    NoSetter { tool: String, path: String, argument: String, example: String },
     /// A manifest says that the tool runs elsewhere.
     #[error("the manifest of {0:?} must have reach = \"outside\": an MCP server is outside of the session")]
     Elsewhere(String),
@@ -59,7 +65,27 @@ pub fn tool_manifests(server: &str, entries: &[Value], loosened: Option<&str>) -
         let manifest = loosen(&tools, &tool, given)?;
         tools.manifests.insert(tool, manifest);
     }
+    check_setters(&tools)?;
     Ok(tools)
+}
+
+/// Checks that the arguments which set a result path exist.
+fn check_setters(tools: &Tools) -> Result<(), Error> {
+    let arguments = tools.manifests.iter().flat_map(|(tool, manifest)| {
+        manifest.arguments.keys().map(move |argument| results::argument_name(tool, argument))
+    });
+    let known: BTreeSet<String> = arguments.collect();
+    for (tool, manifest) in &tools.manifests {
+        for (path, result) in &manifest.results {
+            let mut named = result.set_by.iter().flatten();
+            if let Some(argument) = named.find(|argument| !known.contains(*argument)) {
+                let (tool, path, argument) = (tool.clone(), path.clone(), argument.clone());
+                let example = known.first().cloned().unwrap_or_default();
+                return Err(Error::NoSetter { tool, path, argument, example });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Returns the tools of a listing with those manifests that fit it. A tool whose manifest does not fit has the strictest.
@@ -113,6 +139,15 @@ pub fn loosenings(manifest: &Manifest) -> Vec<String> {
     if manifest.reversible {
         all.push("reversible".to_owned());
     }
+    let source = if manifest.creates { "made by the call" } else { "returned by the server" };
+    all.extend(manifest.results.iter().map(|(path, result)| {
+        let setters = match &result.set_by {
+            None => "unless an agent sent it".to_owned(),
+            Some(all) if all.is_empty() => "whatever agents sent".to_owned(),
+            Some(all) => format!("unless an agent sent it in {}", all.join(", ")),
+        };
+        format!("result {path:?} is a value {source}, type {}, {setters}", result.kind)
+    }));
     all
 }
 
@@ -145,6 +180,12 @@ mod tests {
         assert!(
             matches!(refused(&manifest("send", "outside", &more)), Error::NoArgument { argument, .. } if argument == "cc")
         );
+        let set = format!("{RULES}results.\"/id\" = {{ type = \"name\", set_by = [\"send.body\"] }}\n");
+        assert!(
+            matches!(refused(&manifest("send", "outside", &set)), Error::NoSetter { argument, .. } if argument == "send.body")
+        );
+        let set = set.replace("send.body", "send.text");
+        assert!(tool_manifests("mail", &listed(), Some(&manifest("send", "outside", &set))).is_ok());
         let less = "arguments.to = { rule = \"floor\" }\n";
         assert!(
             matches!(refused(&manifest("send", "outside", less)), Error::NoRule { argument, .. } if argument == "text")

@@ -1,6 +1,6 @@
 //! The labels of a text, and the provenances that mint them.
 //!
-//! Never removes a label, and mints none without a provenance. See [`Labelled`](super::Labelled).
+//! Removes no label but that of something new at a server, for another server, and mints none without a provenance. See [`Labelled`](super::Labelled).
 
 use ironclaw_contract::seam::seal::Label;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -12,6 +12,10 @@ pub enum Provenance {
     Person,
     /// A person of this host typed it as a whole value, in a span of a message or of the approved prompt of a schedule.
     Slot,
+    /// A server made it in a call, as the name of something new, at a result path that an operator listed.
+    Created,
+    /// A server returned it at a result path that an operator listed, and no agent set it.
+    Returned,
     /// Another author wrote a part of it: a quotation, an attached file, a guest, a channel without a known sender.
     Others,
     /// Another agent sent it.
@@ -49,6 +53,8 @@ impl Labels {
                 let typed = Self::one(Label::UserSurfaceInput).join(Self::one(Label::PromptSlotBound));
                 Self::one(Label::AgentKernel).join(typed)
             }
+            Provenance::Created => Self::one(Label::SessionResult),
+            Provenance::Returned => Self::one(Label::StructuredResult),
             Provenance::Others | Provenance::Agent | Provenance::Sandbox | Provenance::Tool | Provenance::Workspace => {
                 Self::one(Label::External)
             }
@@ -80,6 +86,12 @@ impl Labels {
         Self(self.0 | other.0)
     }
 
+    /// Returns the labels without that of something new at a server.
+    #[must_use]
+    pub const fn without_created(self) -> Self {
+        Self(self.0 & !Self::one(Label::SessionResult).0)
+    }
+
     const fn has(self, label: Label) -> bool {
         self.0 & Self::one(label).0 != 0
     }
@@ -100,6 +112,18 @@ impl Labels {
     #[must_use]
     pub const fn has_model(self) -> bool {
         self.has(Label::LlmDerived)
+    }
+
+    /// Returns whether only something new at a server has these labels.
+    #[must_use]
+    pub const fn needs_created(self) -> bool {
+        self.has(Label::SessionResult)
+    }
+
+    /// Returns whether only a value at a result path has these labels.
+    #[must_use]
+    pub const fn needs_returned(self) -> bool {
+        self.has(Label::StructuredResult)
     }
 
     #[must_use]
@@ -135,6 +159,8 @@ mod tests {
     const MINTED: &[(Provenance, &[Label])] = &[
         (Provenance::Person, &[Label::UserSurfaceInput]),
         (Provenance::Slot, &[Label::AgentKernel, Label::UserSurfaceInput, Label::PromptSlotBound]),
+        (Provenance::Created, &[Label::SessionResult]),
+        (Provenance::Returned, &[Label::StructuredResult]),
         (Provenance::Others, &[Label::External]),
         (Provenance::Agent, &[Label::External]),
         (Provenance::Sandbox, &[Label::External]),

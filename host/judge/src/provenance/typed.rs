@@ -2,7 +2,7 @@
 //!
 //! Pure. A value counts only as a whole: it begins and ends where a token of the text does. See [`tokens`] and [`crate::provenance::spans`].
 
-mod tokens;
+pub(super) mod tokens;
 pub mod values;
 
 use crate::egress::{CanonicalUrl, Loopback};

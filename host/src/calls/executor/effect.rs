@@ -54,6 +54,17 @@ pub(super) struct ServerCall {
     only_reads: bool,
 }
 
+impl ServerCall {
+    /// Returns the server, and the name of the tool there.
+    pub(super) fn name_on_server(&self) -> (&str, &str) {
+        (&self.tool.server, &self.tool.tool)
+    }
+
+    pub(super) const fn arguments(&self) -> &Map<String, Value> {
+        &self.arguments
+    }
+}
+
 /// A request over the network with its secret.
 pub(super) struct HttpEffect {
     request: Request,

@@ -118,6 +118,9 @@ fn typing(
         return Ok(Typing { network, ..Typing::default() });
     }
     let mut handles = handles::for_task(tx, turn, &texts, agent, Handles::new(network.loopback), key)?;
+    if !texts.is_empty() {
+        handles::add_returned(tx, turn, call, &mut handles, key)?;
+    }
     if !handles.is_empty() {
         turns::used_handles(tx, turn.session, call)?.into_iter().for_each(|used| handles.mark_used(used));
     }

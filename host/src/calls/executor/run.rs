@@ -4,7 +4,7 @@
 
 use super::effect::Effect;
 use super::facts::Judging;
-use super::{Executor, Place, When, entry, facts, late, ran, recorded};
+use super::{Executor, Place, When, entry, facts, late, ran, recorded, returned};
 use crate::channels::agent_messages::{Keys, denied};
 use crate::channels::outbound::delivery::sent_files;
 use crate::gateway::requests::{self, Status};
@@ -131,7 +131,11 @@ impl Executor {
         };
         match permitted {
             Ok(permitted) => {
-                self.mark_running(tx, &permitted, place, &row, agent.id, facts.position.as_ref()).map(Some)
+                let effect = self.mark_running(tx, &permitted, place, &row, agent.id, facts.position.as_ref())?;
+                if let Effect::Mcp(server_call) = &effect {
+                    returned::record_sent(tx, server_call, &call.value.inputs)?;
+                }
+                Ok(Some(effect))
             }
             Err(Denied::Refused(refusal)) if refusal.code == DenialCode::ShownDiffers && waits_again(tx, row.id)? => {
                 Ok(None)

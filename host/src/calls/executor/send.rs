@@ -166,7 +166,7 @@ fn told(order: &Order, progress: Option<Progress>) -> ResultBody {
     };
     let unknown = |because: &str| format!("it is unknown whether it reached {to}{id}{because}; do not send it again");
     let Some(Progress { state, reason, .. }) = progress else {
-        return ResultBody { outcome: CallOutcome::Unknown, text: unknown("") };
+        return ResultBody::unknown(unknown(""));
     };
     let because = if reason.is_empty() { reason } else { format!(": {reason}") };
     let (outcome, text) = match state {
@@ -178,7 +178,7 @@ fn told(order: &Order, progress: Option<Progress>) -> ResultBody {
         DeliveryState::Dead => (CallOutcome::Failed, format!("not delivered to {to}{id}{because}")),
         DeliveryState::Unknown | DeliveryState::Dropped => (CallOutcome::Unknown, unknown(&because)),
     };
-    ResultBody { outcome, text }
+    ResultBody::with_outcome(outcome, text)
 }
 
 /// Returns the words about a message to another agent for the model.

@@ -21,7 +21,7 @@ use ironclaw_state::keys;
 use ironclaw_store::error::Error;
 use ironclaw_store::record::Record;
 use ironclaw_store::tables::requests::{self, Row};
-use ironclaw_store::tables::{agent_messages, items};
+use ironclaw_store::tables::{agent_messages, items, turns};
 use ironclaw_text::visible;
 use serde_json::{Map, Value};
 
@@ -209,11 +209,17 @@ fn put_origins(
 ) -> Result<(), ironclaw_state::Error> {
     page.heading("VALUES THAT LEAVE THIS MACHINE");
     for origin in origins {
-        let message = origin.item.filter(|_| origin.handle.is_some()).map(|item| items::find(tx, item)).transpose()?;
-        let source = match (message.flatten(), origin.typed) {
-            (Some(message), _) => {
+        let holder = origin.item.filter(|_| origin.handle.is_some()).map(|item| items::find(tx, item)).transpose()?;
+        let source = match (holder.flatten(), origin.typed) {
+            (Some(message), true) => {
                 let at = ironclaw_ledger::rfc3339(message.tuple.issued_at);
                 format!("typed by {} in the message of {at}", visible::name(person))
+            }
+            (Some(result), false) => {
+                let at = ironclaw_ledger::rfc3339(result.tuple.issued_at);
+                let call = turns::find_call_by_result(tx, result.tuple.session, result.tuple.item)?;
+                let tool = call.map_or_else(|| "a tool".to_owned(), |call| call.tool);
+                format!("returned by {} in the result of {at}", visible::name(&tool))
             }
             (None, true) => format!("typed by {} in this task", visible::name(person)),
             (None, false) => "written by the model".to_owned(),

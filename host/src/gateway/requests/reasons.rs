@@ -83,7 +83,11 @@ pub fn origins(terms: &Terms, arguments: &Map<String, Value>, of: OutputOf<'_>) 
 
 /// Returns the view of an origin for the API.
 pub fn origin_view(origin: &ArgumentOrigin) -> ArgumentSource {
-    let source = if origin.typed { ValueSource::Typed } else { ValueSource::Model };
+    let source = match (origin.typed, origin.handle) {
+        (true, _) => ValueSource::Typed,
+        (false, Some(_)) => ValueSource::Returned,
+        (false, None) => ValueSource::Model,
+    };
     let ArgumentOrigin { argument, labels, item, handle, .. } = origin.clone();
     ArgumentSource {
         argument,

@@ -8,6 +8,7 @@ use crate::turns::calls::{CallOutcome, ResultBody};
 use ironclaw_mcp::{Answer, Asked, NotAnswered, Output};
 use ironclaw_state::keys::SecretText;
 use ironclaw_text::{lookalike, visible};
+use serde_json::Value;
 
 /// Bytes of the text of an answer that a model gets.
 const TEXT_BYTES_MAX: usize = 96 * 1024;
@@ -27,6 +28,17 @@ pub(super) fn answer(server: &str, answer: Answer, secrets: &[SecretText]) -> (b
             (!is_error, told)
         }
         Answer::WantsInput { asked: wanted, .. } => (false, asked(server, &wanted, secrets)),
+    }
+}
+
+/// Returns the answer of a tool as JSON: its structured content, or its text. An answer with a secret is none.
+pub(super) fn content(answer: &Answer, secrets: &[SecretText]) -> Option<Value> {
+    let Answer::Done(Output { text, is_error: false, structured, .. }) = answer else { return None };
+    let has_secret = |words: &str| without_secrets(words.to_owned(), secrets) != words;
+    match structured {
+        Some(structured) => Some(structured).filter(|found| !has_secret(&found.to_string())).cloned(),
+        None if has_secret(text) => None,
+        None => Some(serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone()))),
     }
 }
 
@@ -77,5 +89,5 @@ pub(super) fn body(outcome: CallOutcome, text: &str) -> ResultBody {
     let text = visible::without_hidden(&text);
     let end = text.floor_char_boundary(TEXT_BYTES_MAX);
     let cut = if end < text.len() { "\n(cut: the answer is longer than the limit)" } else { "" };
-    ResultBody { outcome, text: text[..end].to_owned() + cut }
+    ResultBody::with_outcome(outcome, text[..end].to_owned() + cut)
 }

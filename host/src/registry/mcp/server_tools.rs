@@ -55,6 +55,7 @@ impl Texts {
         let Ok(tools) = tools(server, &confirmed, self.manifest.as_deref()) else { return Ok(BTreeMap::new()) };
         let (listed, seen_tools) = (confirmed.by_name(), seen.by_name());
         let floored: Arc<[String]> = tools.floored_names().map(str::to_owned).collect();
+        let has_results = tools.manifests.values().any(|manifest| !manifest.results.is_empty());
         let tools = tools.for_network(self.has_network).manifests.into_iter().filter_map(|(tool, manifest)| {
             let one = listed.get(tool.as_str())?;
             let pin = confirmed.pin_of(one);
@@ -65,6 +66,7 @@ impl Texts {
                 parameters: levels::harmless_schema(schema_for_model(&one["inputSchema"]).ok()?),
                 manifest,
                 floored: Arc::clone(&floored),
+                has_results,
                 is_current: seen_tools.get(tool.as_str()).is_some_and(|now| seen.pin_of(now) == pin),
                 pin,
             };
@@ -107,6 +109,11 @@ fn tightened(tool: &ServerTool) -> ServerTool {
     let mut tool = tool.clone();
     tool.manifest.always_ask = true;
     tool
+}
+
+/// Returns the tool of an agent with a name for a model.
+pub fn tool_of(tx: &ReadTx<'_>, agent: AgentId, name: &str) -> Result<Option<Arc<ServerTool>>, ironclaw_state::Error> {
+    Ok(tools_of(tx, agent)?.into_iter().find(|tool| tool.manifest.name == name))
 }
 
 /// Returns the tools of MCP servers that an agent has. A skill of the agent can only tighten a manifest.

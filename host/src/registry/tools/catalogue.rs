@@ -12,8 +12,8 @@ use super::{
 };
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_judge::inputs::with_references;
-use ironclaw_judge::manifest::{self, Manifest};
-use ironclaw_operator::{DenialCode, InputType};
+use ironclaw_judge::manifest::{self, Manifest, Taken};
+use ironclaw_operator::DenialCode;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -241,17 +241,9 @@ impl Catalogue {
         self.of_servers.iter().any(|tool| tool.manifest.has_inputs())
     }
 
-    /// Returns the types of values that tools of the agent take by reference; [`InputType::Any`] is each one.
-    pub fn referred_types(&self) -> Vec<InputType> {
-        let mut all: Vec<InputType> = self
-            .server_tools()
-            .into_iter()
-            .filter(|tool| tool.manifest.takes_references())
-            .flat_map(|tool| tool.manifest.referred_types())
-            .collect();
-        all.sort_unstable();
-        all.dedup();
-        all
+    /// Returns what tools of the agent take by reference.
+    pub fn taken(&self) -> Vec<Taken<'_>> {
+        self.server_tools().into_iter().flat_map(|tool| tool.manifest.taken(&tool.server)).collect()
     }
 
     /// Returns whether the agent has a tool with an effect outside of the session, so that typed values matter.
@@ -305,6 +297,7 @@ pub(super) mod tests {
             parameters: schema,
             manifest: tools.manifests[tool].clone(),
             floored: Arc::default(),
+            has_results: false,
             pin: Digest::of(b"pin"),
             is_current: true,
         }

@@ -6,6 +6,7 @@ use ironclaw_contract::seam::limits::REASON_BYTES_MAX;
 use ironclaw_judge::Class;
 use ironclaw_judge::manifest::{self, Manifest, Reach, Rule};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// A tool as its file declares it.
 pub(super) struct Declared {
@@ -44,6 +45,8 @@ impl From<Declared> for Tool {
             always_ask: false,
             effect: effect.to_owned(),
             arguments: arguments.iter().map(rule).collect(),
+            creates: false,
+            results: BTreeMap::new(),
             floors: manifest::floors::Floors::default(),
         };
         let properties = arguments.into_iter().map(|argument| (argument.name, argument.required, argument.schema));

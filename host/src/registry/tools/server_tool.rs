@@ -20,6 +20,8 @@ pub struct ServerTool {
     pub manifest: Manifest,
     /// The names of all tools of the server that take values by reference alone, or that the host cannot enforce.
     pub floored: Arc<[String]>,
+    /// True if a tool of the server has result paths.
+    pub has_results: bool,
     /// The pin of the confirmed listing.
     pub pin: Digest,
     /// True if the server lists the tool as people confirmed it.

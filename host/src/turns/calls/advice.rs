@@ -74,10 +74,10 @@ const fn sentence(code: DenialCode) -> Option<&'static str> {
 const fn input_advice(code: DenialCode) -> Option<&'static str> {
     Some(match code {
         DenialCode::CallInput => {
-            "a field that names the receiver or the object of the call takes a value that the person typed; pass one of theirs, by its id if you have it, or ask the person for it"
+            "a field that names the receiver or the object of the call takes a value that the person typed, or one that its server returned with an id; pass it by its id if you have it, or ask the person for it"
         }
         DenialCode::CallLinkUnknown => {
-            "the reference names no value of this task; pass {\"@link\": ID} with an id from the line of the host below a message of the person"
+            "the reference names no value of this task; pass {\"@link\": ID} with an id from the line of the host below a message of the person or below a result"
         }
         DenialCode::CallLinkType => {
             "the value behind the reference does not fit this field; pass one of the type that the field takes"

@@ -181,7 +181,7 @@ pub fn no_answer(error: &NotFetched) -> ResultBody {
                 true => format!("unknown: {why}; it is unknown if the request arrived"),
                 false => format!("failed: {why}; nothing was sent"),
             };
-            return ResultBody { outcome, text };
+            return ResultBody::with_outcome(outcome, text);
         }
     };
     ResultBody::failed(text)

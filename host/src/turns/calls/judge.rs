@@ -219,11 +219,11 @@ fn bound(turn: &TurnFacts, name: &str, arguments: &mut Map<String, Value>, recor
         Some(Source::Server(tool)) => Some(tool),
         Some(Source::BuiltIn(_)) | None => None,
     };
-    let own = of_server.map_or(name, |tool| &tool.tool);
+    let (server, own) = of_server.map_or(("", name), |tool| (&tool.server, &tool.tool));
     let floored = of_server.map_or(&[][..], |tool| &tool.floored);
     let parameters = turn.catalogue.parameters(name);
     let tool = manifest.zip(parameters);
-    let tool = tool.map(|(manifest, parameters)| Tool { name: own, manifest, parameters, floored });
+    let tool = tool.map(|(manifest, parameters)| Tool { server, name: own, manifest, parameters, floored });
     match tool {
         Some(_) => inputs::bind(arguments, tool, recorded, &turn.handles, &|text| turn.network.typed.has(text)),
         // The arguments stay in the jail, and may be about anything.

@@ -4,6 +4,7 @@
 
 use ironclaw_store::tables::turns::CallOutcome;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The body of a result item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,6 +14,8 @@ pub struct ResultBody {
     pub outcome: CallOutcome,
     /// The text for the model.
     pub text: String,
+    /// The answer of the server of the tool, until the result is recorded.
+    pub answer: Option<Value>,
 }
 
 /// The stored form of a body. A body of an earlier version has `ok` alone.
@@ -27,7 +30,7 @@ struct Stored {
 
 impl From<Stored> for ResultBody {
     fn from(Stored { ok, outcome, text }: Stored) -> Self {
-        Self { outcome: outcome.unwrap_or_else(|| CallOutcome::by_success(ok)), text }
+        Self { outcome: outcome.unwrap_or_else(|| CallOutcome::by_success(ok)), text, answer: None }
     }
 }
 
@@ -44,22 +47,27 @@ impl From<ResultBody> for Stored {
 impl ResultBody {
     /// Makes the body of a call that is done if `ok`, and else failed.
     pub fn new(ok: bool, text: String) -> Self {
-        Self { outcome: CallOutcome::by_success(ok), text }
+        Self::with_outcome(CallOutcome::by_success(ok), text)
+    }
+
+    /// Makes the body of a call with an outcome.
+    pub const fn with_outcome(outcome: CallOutcome, text: String) -> Self {
+        Self { outcome, text, answer: None }
     }
 
     /// Makes the body of a call that did what it was made for.
     pub fn done(text: String) -> Self {
-        Self { outcome: CallOutcome::Done, text }
+        Self::with_outcome(CallOutcome::Done, text)
     }
 
     /// Makes the body of a call that had no effect or ended with an error.
     pub fn failed(text: String) -> Self {
-        Self { outcome: CallOutcome::Failed, text }
+        Self::with_outcome(CallOutcome::Failed, text)
     }
 
     /// Makes the body of a call whose effect may have happened.
     pub fn unknown(text: String) -> Self {
-        Self { outcome: CallOutcome::Unknown, text }
+        Self::with_outcome(CallOutcome::Unknown, text)
     }
 
     /// Returns whether the model may take the call for made: it is done, or it waits for its delivery.
@@ -83,7 +91,7 @@ mod tests {
             (CallOutcome::Unknown, r#"{"ok":false,"outcome":"unknown","text":"t"}"#),
             (CallOutcome::Queued, r#"{"ok":true,"outcome":"queued","text":"t"}"#),
         ] {
-            let body = ResultBody { outcome, text: "t".to_owned() };
+            let body = ResultBody::with_outcome(outcome, "t".to_owned());
             assert_eq!(ironclaw_contract::canonical::to_string(&body), stored);
             assert_eq!(serde_json::from_str::<ResultBody>(stored).expect("the stored form"), body);
         }

@@ -42,10 +42,10 @@ pub(super) enum Dates {
 }
 
 /// What a prompt says beside its items.
-pub(super) struct Beside {
+pub(super) struct Beside<'a> {
     pub(super) dates: Dates,
     /// The values of messages that tools take by reference.
-    pub(super) values: Option<Values>,
+    pub(super) values: Option<Values<'a>>,
 }
 
 /// Returns the parts of these items, and the ordinal of the last turn among them.
@@ -58,7 +58,7 @@ pub(super) fn compose(
     checked: Vec<Checked>,
     key: &ContentKey,
     cache: &mut ItemCache,
-    beside: Beside,
+    beside: Beside<'_>,
 ) -> Result<(Vec<Part>, i64), Error> {
     let Beside { dates, values } = beside;
     let (ordered, last) = order::order(tx, reader.turn, checked, cache)?;
@@ -150,7 +150,7 @@ struct Composer<'a, 'tx> {
     of_script: HashSet<CallId>,
     /// The number of the last answer; notices before it are left out.
     resolved_upto: u64,
-    values: Option<Values>,
+    values: Option<Values<'a>>,
     parts: Vec<Part>,
     /// The last time in the prompt.
     now: Option<Arc<Now>>,
@@ -176,7 +176,7 @@ impl Composer<'_, '_> {
             (Content::Text(body), ItemKind::Summary) => self.parts.push(Part::Summary { text: body.clone() }),
             (Content::Text(body), _) => self.notice(item, body)?,
             (Content::Output(output), _) => self.output(item, output)?,
-            (Content::Result(result), _) => self.result(item, result),
+            (Content::Result(result), _) => self.result(item, result)?,
         }
         Ok(())
     }
@@ -211,6 +211,10 @@ impl Composer<'_, '_> {
         let values =
             self.values.as_ref().zip(principal).and_then(|(values, person)| values.remark(item, body, spans, person));
         self.parts.extend(values.map(|text| Part::Remark { text }));
+        if let [Span { author: Author::Tool { tool }, .. }] = spans {
+            // The result of a late call.
+            self.parts.extend(self.remark_of_answer(item, tool)?.map(|text| Part::Remark { text }));
+        }
         Ok(())
     }
 
@@ -294,16 +298,27 @@ impl Composer<'_, '_> {
         })
     }
 
-    fn result(&mut self, item: &Recorded, result: &ResultBody) {
+    fn result(&mut self, item: &Recorded, result: &ResultBody) -> Result<(), Error> {
         if item.tuple.call.is_some_and(|call| self.of_script.contains(&call)) {
-            return;
+            return Ok(());
         }
         let tool = item.tuple.tool.clone().unwrap_or_default();
+        let values = self.remark_of_answer(item, &tool)?.map(|remark| format!("\n[The host: {remark}]"));
         self.parts.push(match item.tuple.call.filter(|call| self.offered.contains(call)) {
-            Some(call) => result_of(call, tool, result.is_ok(), self.with_remark(call, result.text.clone())),
+            Some(call) => {
+                let text = self.with_remark(call, result.text.clone()) + &values.unwrap_or_default();
+                result_of(call, tool, result.is_ok(), text)
+            }
             // Its call is not in the context, so it can only be a quote.
             None => Part::Context { author: format!("an earlier result of {tool}"), text: result.text.clone() },
         });
+        Ok(())
+    }
+
+    /// Returns the remark about the values in an answer that tools take by reference.
+    fn remark_of_answer(&self, item: &Recorded, tool: &str) -> Result<Option<String>, Error> {
+        let Some(values) = &self.values else { return Ok(None) };
+        values.remark_of_answer(self.tx, item, tool, self.key)
     }
 }
 

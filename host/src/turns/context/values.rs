@@ -1,45 +1,51 @@
-//! The remark behind a message of a person about its values that tools take by reference.
+//! The remark behind a message of a person, or an answer of a server, about its values that tools take by reference.
 //!
-//! The same message always has the same remark, so that a provider finds the beginning of each prompt in its cache. An id of a task that
+//! The same item always has the same remark, so that a provider finds the beginning of each prompt in its cache. An id of a task that
 //! is over is refused. See [`ironclaw_judge::inputs`].
 
 use super::system::Reader;
 use crate::registry::destinations;
 use crate::registry::tools::catalogue::Catalogue;
-use crate::turns::items::{self, Recorded};
+use crate::turns::items::{self, OfAnswer, Recorded};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::seam::message::Span;
 use ironclaw_judge::Principal;
 use ironclaw_judge::egress::Loopback;
-use ironclaw_judge::inputs::{Handles, Message, Task, fits};
+use ironclaw_judge::inputs::{Answer, Handles, Message, Task};
+use ironclaw_judge::manifest::Taken;
 use ironclaw_judge::provenance::spans::Telling;
 use ironclaw_judge::scope::recorded::Recorded as Scope;
-use ironclaw_operator::InputType;
 use ironclaw_state::ReadTx;
+use ironclaw_state::keys::ContentKey;
+use ironclaw_store::error::Error;
 
-/// The types of values that an agent passes by reference, and the names that the host knows.
-pub(super) struct Values {
-    types: Vec<InputType>,
+/// The values that an agent passes by reference, and the names that the host knows.
+pub(super) struct Values<'a> {
+    taken: Vec<Taken<'a>>,
+    /// The tools with result paths, by their names for a model.
+    with_results: Vec<&'a str>,
     names: Vec<String>,
     loopback: Loopback,
     /// True in a run of a schedule, whose prompt people approved.
     is_run: bool,
 }
 
-impl Values {
+impl<'a> Values<'a> {
     /// Returns what the tools of an agent take by reference; `None` if they take nothing.
     pub(super) fn for_tools(
         tx: &ReadTx<'_>,
         reader: &Reader<'_>,
-        catalogue: &Catalogue,
+        catalogue: &'a Catalogue,
     ) -> Result<Option<Self>, ironclaw_state::Error> {
-        let types = catalogue.referred_types();
-        if types.is_empty() {
+        let taken = catalogue.taken();
+        if taken.is_empty() {
             return Ok(None);
         }
+        let tools = catalogue.server_tools().into_iter().filter(|tool| !tool.manifest.results.is_empty());
+        let with_results = tools.map(|tool| tool.manifest.name.as_str()).collect();
         let names = destinations::known_names(tx, reader.agent)?;
         let is_run = reader.turn.principal_kind == Principal::Schedule;
-        Ok(Some(Self { types, names, loopback: reader.loopback, is_run }))
+        Ok(Some(Self { taken, with_results, names, loopback: reader.loopback, is_run }))
     }
 
     /// Returns the remark behind a message; `None` if it has no such value of its person.
@@ -53,7 +59,33 @@ impl Values {
         let spans = items::typed_spans(body, authors, person, telling);
         let (item, seq) = (item.tuple.item, item.tuple.seq);
         handles.add(&Message { item, seq, spans, task: Task::This }, &self.names);
-        let taken = handles.iter().filter(|handle| self.types.iter().any(|taken| fits(*taken, handle.id.kind)));
+        self.words(&handles)
+    }
+
+    /// Returns the remark behind the answer of a server to a call of a tool; `None` if it has no such value.
+    pub(super) fn remark_of_answer(
+        &self,
+        tx: &ReadTx<'_>,
+        item: &Recorded,
+        tool: &str,
+        key: &ContentKey,
+    ) -> Result<Option<String>, Error> {
+        if !self.with_results.contains(&tool) {
+            return Ok(None);
+        }
+        Ok(items::returned(tx, item.tuple.item, key)?.and_then(|returned| self.answer_words(item, returned)))
+    }
+
+    fn answer_words(&self, item: &Recorded, returned: OfAnswer) -> Option<String> {
+        let mut handles = Handles::new(self.loopback);
+        let (item, seq, server) = (item.tuple.item, item.tuple.seq, returned.server.as_str());
+        handles.add_returned(Answer { item, seq, server, task: Task::This }, returned.values);
+        self.words(&handles)
+    }
+
+    /// Returns the ids and the values of the handles that a tool takes.
+    fn words(&self, handles: &Handles) -> Option<String> {
+        let taken = handles.iter().filter(|handle| self.taken.iter().any(|taken| handle.is_taken(*taken)));
         let lines: Vec<String> = taken.map(|handle| format!("{} is {}", handle.id, quoted(&handle.text))).collect();
         let is_empty = lines.is_empty();
         (!is_empty).then(|| format!("values in it that tools take as {{\"@link\": \"ID\"}}: {}", lines.join(", ")))

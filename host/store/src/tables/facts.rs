@@ -33,6 +33,8 @@ pub enum Fact {
     SchedulesAttended,
     /// The sessions that a person stopped, each with its time, as JSON.
     StoppedSessions,
+    /// The key of the digests in `server_values`.
+    ServerValuesKey,
 }
 
 impl Fact {
@@ -51,6 +53,7 @@ impl Fact {
             Self::DoubtfulDeliveries => "deliveries_doubtful",
             Self::SchedulesAttended => "schedules_attended",
             Self::StoppedSessions => "sessions_stopped",
+            Self::ServerValuesKey => "server_values_key",
         }
     }
 }

@@ -136,6 +136,24 @@ pub fn encrypted_reasoning(tx: &ReadTx<'_>, item: ItemId) -> Result<Option<Vec<u
     Ok(tx.find("SELECT reasoning FROM items WHERE id = ?1", [item], |row| row.get(0))?.flatten())
 }
 
+/// Stores the encrypted values at the result paths of an answer beside its item.
+pub fn set_returned(tx: &mut WriteTx<'_>, item: ItemId, returned: &[u8]) -> Result<(), Error> {
+    tx.execute("UPDATE items SET returned = ?2 WHERE id = ?1", params![item, returned]).map(drop)
+}
+
+/// Returns the encrypted values at the result paths of an answer, if it has any.
+pub fn encrypted_returned(tx: &ReadTx<'_>, item: ItemId) -> Result<Option<Vec<u8>>, Error> {
+    Ok(tx.find("SELECT returned FROM items WHERE id = ?1", [item], |row| row.get(0))?.flatten())
+}
+
+/// Returns the newest items before a number with values at result paths, at most `limit`, the newest first.
+pub fn with_returned(tx: &ReadTx<'_>, session: SessionId, before: u64, limit: usize) -> Result<Vec<Recorded>, Error> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM items WHERE session_id = ?1 AND seq < ?2 AND returned IS NOT NULL ORDER BY seq DESC LIMIT ?3"
+    );
+    tx.list(&sql, params![session, stored_seq(before), limit as i64], recorded)
+}
+
 /// Returns the item of this id, of any session.
 pub fn find(tx: &ReadTx<'_>, item: ItemId) -> Result<Option<Recorded>, Error> {
     tx.find(&format!("SELECT {COLUMNS} FROM items WHERE id = ?1"), [item], recorded)

@@ -17,7 +17,7 @@ fn injected_recipient_is_refused() {
     let (calls, answer) = office.ask("a", "t", ORDER, &[("brief", briefing()), ("sendMail", send)]);
     assert_eq!((&calls[0]["status"], &calls[1]["status"]), (&json!("done"), &json!("refused")), "{calls:?}");
     assert_eq!(calls[1]["code"], "call_input");
-    assert!(answer.contains("recipient: this field takes only a value that the person typed"), "{answer}");
+    assert!(answer.contains("recipient: this field takes values by reference alone"), "{answer}");
     assert!(
         Raw::of(&office.host).get("/v1/inbox").1["entries"].as_array().is_some_and(Vec::is_empty),
         "no person is asked"

@@ -1,6 +1,10 @@
 //! Random flows of values: none reaches a hard floor with other labels than those of its source.
 
 use super::*;
+use crate::inputs::returned::Returned;
+use crate::inputs::{Answer, Task};
+use crate::provenance::{Labels, Provenance};
+use ironclaw_operator::InputType;
 use proptest::prelude::*;
 
 /// A value of an argument: a literal, a reference, or a list or an object of them.
@@ -62,4 +66,44 @@ proptest! {
             prop_assert_eq!(found.findings, inputs.findings);
         }
     }
+
+    /// A value of an answer reaches a hard floor only with the labels that it needs, for the server of the call.
+    #[test]
+    fn no_answer_reaches_a_floor_without_its_labels(
+        source in 0..SOURCES.len(),
+        needs in prop::sample::subsequence(NEEDS.to_vec(), 1..=NEEDS.len()),
+        of_task in any::<bool>(),
+        is_link in any::<bool>(),
+    ) {
+        let (server, provenances) = SOURCES[source];
+        let labels = provenances.iter().fold(Labels::NONE, |all, one| all.join(Labels::from_provenance(*one)));
+        let call = Call::hard(object(json!({ "type": "string", "ifc": { "requiredIntegrity": needs } })));
+        let mut handles = handles(call.typed);
+        let task = if of_task { Task::This } else { Task::Earlier };
+        let returned = Returned { kind: InputType::Name, text: "ord_1".to_owned(), number: None, labels };
+        handles.add_returned(Answer { item: ItemId::new(), seq: 14, server, task }, vec![returned]);
+        let value = if is_link { link("r14.name.1") } else { json!("ord_1") };
+        let Value::Object(mut arguments) = to(value) else { unreachable!("an object") };
+        let (manifest, parameters) = (&call.manifest, &call.schema);
+        let tool = Tool { server: "mail", name: "send", manifest, parameters, floored: &[] };
+        let inputs = bind(&mut arguments, Some(tool), &[], &handles, &|_| true);
+        let has_each = needs.iter().all(|label| match *label {
+            "SessionResult" => provenances.contains(&Provenance::Created) && server == "mail",
+            "StructuredResult" => provenances.contains(&Provenance::Returned),
+            _ => false,
+        });
+        prop_assert_eq!(inputs.are_met(), is_link && has_each && of_task, "{:?}", inputs.findings);
+    }
 }
+
+/// Servers with the provenances of a value that one of them returned.
+const SOURCES: [(&str, &[Provenance]); 5] = [
+    ("mail", &[Provenance::Created]),
+    ("mail", &[Provenance::Returned]),
+    ("mail", &[Provenance::Created, Provenance::Returned]),
+    ("shop", &[Provenance::Created]),
+    ("shop", &[Provenance::Created, Provenance::Returned]),
+];
+
+const NEEDS: [&str; 5] =
+    ["SessionResult", "StructuredResult", "UserSurfaceInput", "PromptSlotBound", "Builtin(agent-kernel)"];

@@ -159,6 +159,8 @@ fn strictest(server: &str, entry: &Value) -> Result<Manifest, McpUnfit> {
         always_ask: false,
         effect: MCP_EFFECT.to_owned(),
         arguments: names.into_iter().map(|argument| (argument, floor)).collect(),
+        creates: false,
+        results: BTreeMap::new(),
         floors,
     })
 }

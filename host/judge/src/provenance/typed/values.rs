@@ -64,6 +64,31 @@ pub fn values(span: &TypedSpan<'_>, names: &[String], loopback: Loopback) -> Vec
     all
 }
 
+/// Characters of the longest name.
+const NAME_CHARACTERS_MAX: usize = 200;
+
+/// Returns the value of a type that a text is as a whole.
+pub fn whole(kind: InputType, text: &str, loopback: Loopback) -> Option<TypedValue> {
+    match kind {
+        InputType::Any => None,
+        InputType::Name | InputType::Title | InputType::Path => {
+            let is_plain = !text.trim().is_empty() && !text.contains(char::is_control);
+            let is_short = text.chars().count() <= NAME_CHARACTERS_MAX;
+            (is_plain && is_short).then(|| value(kind, text, 0..text.len()))
+        }
+        InputType::Email
+        | InputType::Url
+        | InputType::Phone
+        | InputType::Account
+        | InputType::Amount
+        | InputType::Date
+        | InputType::Number => {
+            let all = values(&TypedSpan::whole(text), &[], loopback);
+            all.into_iter().find(|value| value.kind == kind && value.bytes == (0..text.len()))
+        }
+    }
+}
+
 fn value(kind: InputType, text: impl Into<String>, bytes: Range<usize>) -> TypedValue {
     let text = text.into();
     let is_address = matches!(kind, InputType::Email | InputType::Url);

@@ -1,4 +1,4 @@
-//! The values that a person typed in the task of a turn, for calls that take them by reference.
+//! The values for calls that take them by reference: those that a person typed in the task of a turn, and those that servers returned.
 //!
 //! Never has a value of another person or of another session. See [`ironclaw_judge::inputs`].
 
@@ -7,15 +7,15 @@ use crate::registry::tools::RECALL;
 use crate::registry::{Agent, destinations};
 use crate::turns::calls::ResultBody;
 use crate::turns::items;
-use crate::turns::turn::Turn;
-use ironclaw_contract::ids::PersonId;
+use crate::turns::turn::{Task, Turn};
+use ironclaw_contract::ids::{CallId, PersonId};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_judge::Principal;
-use ironclaw_judge::inputs::{Handles, Task};
+use ironclaw_judge::inputs::{self, Answer, Handles};
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_store::error::Error;
-use ironclaw_store::tables::items as stored;
+use ironclaw_store::tables::{items as stored, turns};
 use serde_json::Value;
 
 /// Messages among which the person's earlier one is looked for. In a conversation of many people it may be further back.
@@ -35,12 +35,42 @@ pub(super) fn for_task(
     if turn.principal_kind == Principal::Person
         && let Some(earlier) = earlier(tx, turn, first, key)?
     {
-        handles.add(&earlier.message(Task::Earlier), &names);
+        handles.add(&earlier.message(inputs::Task::Earlier), &names);
     }
     for text in texts {
-        handles.add(&text.message(Task::This), &names);
+        handles.add(&text.message(inputs::Task::This), &names);
     }
     Ok(handles)
+}
+
+/// Results with values that one judgement reads.
+const RESULTS_MAX: usize = 32;
+
+/// Adds the values that servers returned to calls of the turn's person, before the output of a recorded call. Those of another task are
+/// earlier ones.
+pub(super) fn add_returned(
+    tx: &ReadTx<'_>,
+    turn: &Turn,
+    call: Option<CallId>,
+    handles: &mut Handles,
+    key: &ContentKey,
+) -> Result<(), Error> {
+    let output = call.map(|call| turns::find_call(tx, call)).transpose()?.flatten().map(|row| row.output);
+    let before = output.map(|output| items::find(tx, output)).transpose()?.flatten().map(|item| item.tuple.seq);
+    let results = stored::with_returned(tx, turn.session, before.unwrap_or(u64::MAX), RESULTS_MAX)?;
+    if results.is_empty() {
+        return Ok(());
+    }
+    let task = Task::find(tx, turn.id)?.turns;
+    for result in results.into_iter().rev() {
+        let Some(row) = turns::find_call_by_result(tx, turn.session, result.tuple.item)? else { continue };
+        let is_own = turns::find(tx, row.turn)?.is_some_and(|of_call| of_call.principal == turn.principal);
+        let Some(returned) = items::returned(tx, result.tuple.item, key)?.filter(|_| is_own) else { continue };
+        let task = if task.contains(&row.turn) { inputs::Task::This } else { inputs::Task::Earlier };
+        let (item, seq, server) = (result.tuple.item, result.tuple.seq, returned.server.as_str());
+        handles.add_returned(Answer { item, seq, server, task }, returned.values);
+    }
+    Ok(())
 }
 
 /// Returns the message of a turn's person before a number.
