@@ -4,10 +4,11 @@
 //! directory. See `streaming`.
 #![allow(clippy::print_stdout)] // the table of the turns
 
-use super::{mcp_many, role_order};
+use super::{mcp, mcp_many, role_order};
 use crate::ops::stops::text;
 use crate::support::client::Raw;
 use crate::support::host_fixture::{Build, TestHost, wait_for};
+use crate::support::listed_mcp::{Listed, ListedServers};
 use crate::support::model_server::{Act, Seen, Server};
 use serde_json::{Value, json};
 use std::fs::{self, File};
@@ -244,4 +245,42 @@ fn turns_with_300_tools_end_and_their_searches_are_counted() {
         assert!(!row.words.trim().is_empty(), "turn {number}: no words");
         assert_ne!(row.failure.as_deref(), Some("context_too_long"), "turn {number}: the prompt is too long");
     }
+}
+
+#[test]
+#[ignore = "it needs a small model; `.ci/long model` runs it"]
+fn ten_conversations_with_control_fields_end_without_a_fault() {
+    let installed = std::env::var_os("IRONCLAW_SMALL_MODEL").expect("`.ci/long model` installs a model");
+    let (port, _process) = serve(&PathBuf::from(installed), &["--chat_format", "chatml-function-calling"]);
+    let host = TestHost::own(Build::Plain).configured(SETTINGS).started();
+    let base = format!("http://127.0.0.1:{port}/v1");
+    let endpoint = ["--kind", "openai", "--base-url", &base, "--model", "small", "--no-key"];
+    host.ctl(&[&["model", "add", "m"][..], &endpoint].concat()).ok();
+    let servers = ListedServers::start();
+    let floor = json!({ "type": "string", "ifc": { "requiredIntegrity": ["UserSurfaceInput", "PromptSlotBound"] } });
+    let schema = json!({ "type": "object", "properties": { "recipient": floor, "body": { "type": "string" } } });
+    let tool = json!({ "name": "send_mail", "description": "Sends a mail.", "inputSchema": schema });
+    let url = servers.list("mail", Listed::page(&[tool.to_string()]));
+    let manifest = "[[tool]]\nname = 'send_mail'\nclass = 'send'\nreach = 'outside'\neffect = 'mails'\n\
+                    arguments.recipient = { rule = 'floor' }\narguments.body = { rule = 'content' }\n";
+    host.ctl(&["agent", "add", "a", "--model", "m"]).ok();
+    mcp::ready(&host, "mail", &["--url", &url], Some(manifest));
+    let conversation = |number: usize| {
+        let agent = format!("a{number}");
+        host.ctl(&["agent", "add", &agent, "--model", "m"]).ok();
+        host.ctl(&["mcp", "grant", &agent, "mail", "--yes"]).ok();
+        ask(&host, &agent, &format!("/allow send -- Mail hello to bob{number}@example.org with your tool."))
+    };
+    let rows: Vec<Row> = (0..10).map(conversation).collect();
+    print_table(&rows);
+    for (number, row) in (1..).zip(&rows) {
+        assert!(!row.words.trim().is_empty(), "turn {number}: no words");
+        let is_late = row.failure.as_ref().is_some_and(|code| OUT_OF_TIME.contains(&code.as_str()));
+        assert!(row.failure.is_none() || is_late, "turn {number}: {:?}", row.failure);
+    }
+    let sent = host.entries("call.ran").len();
+    let refused: Vec<Value> =
+        host.entries("call.refused").iter().map(|entry| entry["data"]["reason"].clone()).collect();
+    println!("{sent} mails sent; refused: {refused:?}");
+    host.ctl(&["audit", "verify"]).ok();
 }
