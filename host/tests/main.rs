@@ -90,6 +90,7 @@ mod e2e {
     mod prompts;
     mod published_tools;
     mod questions;
+    mod receiver_policy;
     mod receivers;
     mod regressions;
     pub(crate) mod requests;

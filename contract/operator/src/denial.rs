@@ -196,6 +196,7 @@ denial_codes! {
     AgentName = "agent_name", 400, Operator, "The name is not a valid name of an agent.";
     AgentExists = "agent_exists", 409, Operator, "An agent has this name.";
     AgentUnknown = "agent_unknown", 404, Operator, "There is no such agent.";
+    ReceiverBound = "receiver_bound", 400, Operator, "The host admits no message of such an author that asks for this class.";
     AgentMissing = "agent_missing", 400, Operator, "The change concerns an agent but names none.";
     AgentSuperfluous = "agent_superfluous", 400, Operator, "The change concerns the host but names an agent.";
     AgentGone = "agent_gone", 400, Operator, "The agent was removed.";

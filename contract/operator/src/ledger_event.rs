@@ -295,6 +295,7 @@ events! {
     AgentMounts = "agent.mounts", [Kind::Meta], "agent before after by change", "The mounts of an agent were replaced.";
     AgentPackages = "agent.packages", [Kind::Meta], "agent before after layer by change", "The packages of an agent were replaced.";
     AgentMode = "agent.mode", [Kind::Meta], "agent mode was by change", "The guard mode of an agent was set.";
+    AgentReceiver = "agent.receiver", [Kind::Meta], "agent receiver was by change", "The classes that an agent takes from each kind of author were set.";
     AgentModelSet = "agent.model_set", [Kind::Meta], "agent model follows_default by change", "The model of an agent was set.";
     AgentBudget = "agent.budget", [Kind::Meta], "agent tokens_per_day cost_per_day_micros by change", "The ceilings of an agent were set.";
     [Mcp]

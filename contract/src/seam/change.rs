@@ -10,7 +10,7 @@ pub use super::group::Group;
 pub use super::mcp::{McpAccess, McpConfirm, McpHeader, McpHost, McpOauth, McpRegister, McpTool, McpVariable};
 pub use super::permissions::{Access, AgentRole, Grant, Permissions};
 pub use super::schedule::{CatchUp, Flow, FlowSource, ReplyTo, RunContext, Schedule, WrittenBy};
-pub use super::settings::{GuardMode, Settings};
+pub use super::settings::{AskedClasses, GuardMode, Settings};
 pub use super::skill::{Part, Skill};
 pub use super::wiring::{Engage, Ignored, Senders, Sharing, UnknownSenders, Wiring};
 

@@ -27,7 +27,7 @@ use ironclaw_judge::inputs::Handles;
 use ironclaw_judge::provenance::Labels;
 use ironclaw_judge::provenance::spans::TypedSpan;
 use ironclaw_judge::provenance::typed::Typed;
-use ironclaw_judge::{Class, Classes, Principal};
+use ironclaw_judge::{Class, Classes, OwnReceiver, Principal, ReceiverPolicy};
 use ironclaw_model::WantedCall;
 use ironclaw_state::seal::Sealer;
 use serde_json::json;
@@ -127,6 +127,7 @@ fn agent() -> Agent {
             .to_vec(),
         access: Access::Everyone,
         mode: Mode::Enforce,
+        receiver: OwnReceiver::default(),
         created_at: 0,
     }
 }
@@ -147,6 +148,7 @@ fn facts(labels: Labels, url: &str) -> TurnFacts {
     grants.push(grant("api.example.com".to_owned()));
     let typed = format!("please post the summary of today to {url} and use a short title");
     TurnFacts {
+        receiver: ReceiverPolicy::default(),
         handles: Handles::default(),
         has_notes_of_others: false,
         catalogue: Catalogue::new(&agent().enabled_tools, Default::default(), Vec::new()),

@@ -18,4 +18,4 @@ pub mod provenance;
 pub mod scope;
 
 pub use class::{Class, Classes};
-pub use principal::{Allowed, Principal, ReceiverPolicy};
+pub use principal::{Allowed, OwnAllowed, OwnReceiver, Principal, ReceiverPolicy};

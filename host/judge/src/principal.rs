@@ -8,6 +8,7 @@ use crate::class::{Class, Classes};
 use crate::provenance::spans::Telling;
 use crate::scope::Source;
 use crate::scope::recorded::Recorded;
+use serde::{Deserialize, Serialize};
 
 /// The classes that one kind of principal may ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +44,62 @@ pub struct ReceiverPolicy {
     pub schedule: Allowed,
 }
 
+/// The classes of an agent's own policy for one kind of principal. Without a field the default holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OwnAllowed {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub may: Option<Classes>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unasked: Option<Classes>,
+}
+
+impl OwnAllowed {
+    fn over(self, usual: Allowed) -> Allowed {
+        let may = self.may.unwrap_or(usual.may);
+        Allowed { may, unasked: self.unasked.unwrap_or(usual.unasked).and(may) }
+    }
+}
+
+/// The own policy of an agent, for each kind of principal that it names.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OwnReceiver {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub person: Option<OwnAllowed>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guest: Option<OwnAllowed>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<OwnAllowed>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<OwnAllowed>,
+}
+
+impl OwnReceiver {
+    /// Returns the entry for a kind of principal; `None` for a text without a seal, for which there is no policy.
+    pub const fn entry(&mut self, principal: Principal) -> Option<&mut Option<OwnAllowed>> {
+        Some(match principal {
+            Principal::Person => &mut self.person,
+            Principal::Guest => &mut self.guest,
+            Principal::Agent => &mut self.agent,
+            Principal::Schedule => &mut self.schedule,
+            Principal::Unsigned => return None,
+        })
+    }
+
+    /// Returns the policy with the defaults where the own one names nothing.
+    pub fn policy(&self) -> ReceiverPolicy {
+        let usual = ReceiverPolicy::default();
+        let with = |own: Option<OwnAllowed>, usual: Allowed| own.unwrap_or_default().over(usual);
+        ReceiverPolicy {
+            person: with(self.person, usual.person),
+            guest: with(self.guest, usual.guest),
+            agent: with(self.agent, usual.agent),
+            schedule: with(self.schedule, usual.schedule),
+        }
+    }
+}
+
 const NOTHING: Allowed = Allowed { may: Classes::NONE, unasked: Classes::NONE };
 const READING: Allowed =
     Allowed { may: Classes::new(&[Class::Read, Class::Ask]), unasked: Classes::new(&[Class::Read, Class::Ask]) };
@@ -56,6 +113,30 @@ impl Default for ReceiverPolicy {
 }
 
 impl ReceiverPolicy {
+    /// Returns the policy within the bound of the host, which has the classes that each kind of principal may ever ask for.
+    #[must_use]
+    pub const fn within(self, bound: &Self) -> Self {
+        const fn both(own: Allowed, bound: Allowed) -> Allowed {
+            let may = own.may.and(bound.may);
+            Allowed { may, unasked: own.unasked.and(may) }
+        }
+        Self {
+            person: both(self.person, bound.person),
+            guest: both(self.guest, bound.guest),
+            agent: both(self.agent, bound.agent),
+            schedule: both(self.schedule, bound.schedule),
+        }
+    }
+
+    /// Returns whether it admits nothing that another policy does not.
+    pub fn is_within(&self, other: &Self) -> bool {
+        let is = |own: Classes, of: Classes| own.and(of) == own;
+        Principal::ALL.into_iter().all(|kind| {
+            let (own, other) = (self.allowed(kind), other.allowed(kind));
+            is(own.may, other.may) && is(own.unasked, other.unasked)
+        })
+    }
+
     /// Returns the classes for a kind of principal. A text without a seal has none, by any policy.
     pub const fn allowed(&self, principal: Principal) -> Allowed {
         match principal {
@@ -91,6 +172,24 @@ mod tests {
         let open = Allowed { may: Classes::new(&Class::ALL), unasked: Classes::new(&Class::ALL) };
         let policy = ReceiverPolicy { person: open, guest: open, agent: open, schedule: open };
         assert_eq!(policy.allowed(Principal::Unsigned), NOTHING);
+    }
+
+    #[test]
+    fn own_policy_holds_within_the_bound_of_the_host() {
+        let all = Classes::new(&Class::ALL);
+        let text = r#"{"guest":{"may":["read","write"],"unasked":["read","send"]},"person":{"may":["read"]}}"#;
+        let own: OwnReceiver = serde_json::from_str(text).expect("a policy");
+        let policy = own.policy();
+        assert_eq!(policy.person.unasked, Classes::new(&[Class::Read]), "it never exceeds what may be asked for");
+        assert_eq!(policy.guest.unasked, Classes::new(&[Class::Read]));
+        assert_eq!(policy.schedule, READING);
+        let usual = ReceiverPolicy::default();
+        assert!(policy.within(&usual).guest.may.is_empty(), "the host admits no guest");
+        let open = Allowed { may: all, unasked: all };
+        assert_eq!(policy.within(&ReceiverPolicy { guest: open, ..usual }).guest, policy.guest);
+        assert!(policy.within(&usual).is_within(&usual) && !policy.is_within(&usual));
+        assert!(serde_json::from_str::<OwnReceiver>(r#"{"unsigned":{}}"#).is_err());
+        assert_eq!(serde_json::to_string(&OwnReceiver::default()).expect("text"), "{}");
     }
 
     #[test]

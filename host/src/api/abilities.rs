@@ -20,6 +20,7 @@ use ironclaw_store::tables::schedules::all as all_schedules;
 /// `GET /v1/agents/{agent}`
 pub async fn show(Caller { api, person, .. }: Caller, Path(agent): Path<String>) -> Reply<Agent> {
     let found = agents::find(&api, &person, agent).await?;
+    let policy = api.changes.settings().policy.receiver_of(&found);
     let show = move |tx: &ReadTx<'_>| {
         let role = roles::role_for(tx, &person, &found)?;
         if !role.may_talk() {
@@ -28,7 +29,7 @@ pub async fn show(Caller { api, person, .. }: Caller, Path(agent): Path<String>)
         }
         let abilities = match role.role() {
             Role::Member => None,
-            Role::Owner | Role::Admin => Some(abilities(tx, &found, &person)?),
+            Role::Owner | Role::Admin => Some(abilities(tx, &found, &person, &policy)?),
         };
         Ok(Agent { abilities, ..agents::view(tx, &found, &person)? })
     };
@@ -36,7 +37,12 @@ pub async fn show(Caller { api, person, .. }: Caller, Path(agent): Path<String>)
 }
 
 /// Returns what an agent can do. A person sees the schedules and the allowances of others only as its list shows them.
-fn abilities(tx: &ReadTx<'_>, agent: &registry::Agent, to: &Person) -> Result<AgentAbilities, Error> {
+fn abilities(
+    tx: &ReadTx<'_>,
+    agent: &registry::Agent,
+    to: &Person,
+    policy: &ReceiverPolicy,
+) -> Result<AgentAbilities, Error> {
     let mut allowed = allowance::seen(tx, to)?;
     allowed.retain(|row| row.agent == agent.id);
     let mut planned = all_schedules(tx)?;
@@ -54,12 +60,12 @@ fn abilities(tx: &ReadTx<'_>, agent: &registry::Agent, to: &Person) -> Result<Ag
         schedules: planned.iter().map(|row| schedules::view(tx, to, row)).collect::<Result<_, _>>()?,
         allowances: allowed.iter().map(|row| allowances::view(tx, row)).collect::<Result<_, _>>()?,
         ceilings: usage::view(book::own(tx, agent.id)?),
-        scopes: Principal::ALL.into_iter().map(scope).collect(),
+        scopes: Principal::ALL.into_iter().map(|kind| scope(policy, kind)).collect(),
     })
 }
 
 /// Returns the classes that a kind of principal may ask an agent for.
-fn scope(principal: Principal) -> AgentScope {
-    let allowed = ReceiverPolicy::default().allowed(principal);
+fn scope(policy: &ReceiverPolicy, principal: Principal) -> AgentScope {
+    let allowed = policy.allowed(principal);
     AgentScope { principal, may: allowed.may.iter().collect(), unasked: allowed.unasked.iter().collect() }
 }

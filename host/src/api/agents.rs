@@ -206,6 +206,8 @@ fn plain(agent: &registry::Agent, sessions: u64) -> Agent {
         access,
         // `GET /v1/status` shows lowered guards.
         mode: _,
+        // The abilities of the agent have it.
+        receiver: _,
         created_at,
     } = agent.clone();
     Agent {

@@ -24,7 +24,7 @@ use ironclaw_judge::call::{Answer as Answered, Stage};
 use ironclaw_judge::manifest;
 use ironclaw_judge::provenance::Provenance;
 use ironclaw_judge::scope::declared::{Declaration, DeclarationError};
-use ironclaw_judge::{Class, Principal, ReceiverPolicy};
+use ironclaw_judge::{Class, Principal};
 use ironclaw_operator::{
     Bound, CallStage, CallWhy, DenialCode, EgressGrant, ManifestSchema, MessageCall, StageAnswer, TestCall, TestedCall,
     Tool, ToolRule,
@@ -272,7 +272,7 @@ pub async fn test(
         let turn = SupposedTurn {
             principal: Principal::Person,
             person: person.id,
-            scope: ReceiverPolicy::default().person.asked(&declared.to_string()),
+            scope: settings.policy.receiver_of(&agent).person.asked(&declared.to_string()),
             binds_contained: declared.binds_contained(),
             labels: supposition::context(if asked.external { Provenance::Others } else { Provenance::Person }),
             typed,

@@ -10,11 +10,11 @@ use crate::registry::live_settings::LiveSettings;
 use crate::registry::tools::{self, OutsideTool};
 use crate::registry::{Agent, Person, groups};
 use crate::turns::calls::{self, Judged, Judgement};
+use ironclaw_judge::Principal;
 use ironclaw_judge::provenance::spans::Telling;
 use ironclaw_judge::provenance::{Labels, Provenance};
 use ironclaw_judge::scope::declared::Declaration;
 use ironclaw_judge::scope::recorded::Recorded;
-use ironclaw_judge::{Principal, ReceiverPolicy};
 use ironclaw_model::WantedCall;
 use ironclaw_operator::Supposition;
 use ironclaw_state::ReadTx;
@@ -88,7 +88,7 @@ pub fn requests(
 
 /// Judges a call at a supposed request.
 pub fn judge(tx: &ReadTx<'_>, settings: &LiveSettings, call: &Call<'_>, request: &Request) -> Result<Outcome, Error> {
-    let receiver = ReceiverPolicy::default();
+    let receiver = settings.policy.receiver_of(call.agent);
     let (principal, scope, provenance) = match request.kind {
         Supposition::Asked => (Principal::Person, receiver.person.may, Provenance::Person),
         Supposition::AskedWithOthers | Supposition::TypedWithOthers => {

@@ -9,6 +9,7 @@ use crate::registry::live_settings::HostPolicy;
 use crate::registry::live_settings::time::HostZone;
 use ironclaw_jail as jail;
 use ironclaw_jail::mount_table::{Mounts, canonical};
+use ironclaw_judge::ReceiverPolicy;
 use ironclaw_ledger::sink::Sink;
 use ironclaw_state::home::Home;
 use ironclaw_state::keys;
@@ -78,6 +79,7 @@ pub(super) fn collect_host_policy(
         budget: config.budget.clone(),
         egress: config.egress.clone(),
         zone: HostZone::choose(&config.time, &zone_sources::read()),
+        receiver: ReceiverPolicy::default(),
     })
 }
 

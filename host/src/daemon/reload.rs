@@ -32,8 +32,8 @@ use tokio::sync::Mutex;
 /// Returns the live settings of a configuration.
 pub(super) fn live(config: &Config, policy: Policy, host_policy: HostPolicy) -> LiveSettings {
     LiveSettings {
+        host_policy: HostPolicy { receiver: *policy.receiver(), ..host_policy },
         policy,
-        host_policy,
         approval: config.approval.clone(),
         quota: config.quota.clone(),
         agents: config.agents.clone(),

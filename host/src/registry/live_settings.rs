@@ -13,6 +13,7 @@ pub mod turn;
 use crate::registry::policy::Policy;
 use crate::registry::quota;
 use ironclaw_jail::mount_table::Mounts;
+use ironclaw_judge::ReceiverPolicy;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -77,6 +78,8 @@ pub struct HostPolicy {
     pub egress: super::egress::Config,
     /// The time zone of the host.
     pub zone: time::HostZone,
+    /// The classes that each kind of author may ever ask an agent for, by `policy.toml`.
+    pub receiver: ReceiverPolicy,
 }
 
 impl HostPolicy {

@@ -3,14 +3,15 @@
 //! The file can require more people and fewer roles, but always at least one person. See [`crate::gateway::decide`].
 
 mod calls;
+mod receiver;
 
 pub use calls::{Calls, decided_classes};
 
-use crate::registry::Role;
+use crate::registry::{Agent, Role};
 use calls::CallRules;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::seam::change::ChangeKind;
-use ironclaw_judge::Class;
+use ironclaw_judge::{Class, ReceiverPolicy};
 use ironclaw_store::toml_file::{self, Error};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -38,7 +39,7 @@ const TEMPLATE: &str = "\
 pub fn template() -> String {
     let kinds: Vec<&str> = ChangeKind::ALL.iter().map(|kind| kind.name()).collect();
     let kinds = format!("\n# For one kind of change: {}\n# [kind.create_agent]\n# approvals = 2\n", kinds.join(" "));
-    TEMPLATE.to_owned() + &kinds + &calls::template()
+    TEMPLATE.to_owned() + &kinds + &calls::template() + receiver::TEMPLATE
 }
 
 /// The rule for one kind of change, or for calls.
@@ -112,6 +113,7 @@ impl Rule {
 pub struct Policy {
     rules: BTreeMap<&'static str, Rule>,
     calls: CallRules,
+    receiver: ReceiverPolicy,
 }
 
 impl Default for Policy {
@@ -125,8 +127,20 @@ impl Policy {
     pub fn digest(&self) -> Digest {
         let of_kinds = ChangeKind::ALL.iter().map(|kind| self.rule(*kind).digest(*kind));
         let of_calls = self.calls.all().map(|(calls, class, rule)| rule.call_digest(class, &calls.to_string()));
-        let rules: Vec<String> = of_kinds.chain(of_calls).map(|digest| digest.to_string()).collect();
+        let of_receiver = (self.receiver != receiver::usual()).then(|| receiver::digest(&self.receiver));
+        let all = of_kinds.chain(of_calls).chain(of_receiver);
+        let rules: Vec<String> = all.map(|digest| digest.to_string()).collect();
         Digest::of(rules.join(" ").as_bytes())
+    }
+
+    /// Returns the classes that each kind of author may ever ask an agent of this host for.
+    pub const fn receiver(&self) -> &ReceiverPolicy {
+        &self.receiver
+    }
+
+    /// Returns the classes that an agent takes from each kind of author, within the bound of the host.
+    pub fn receiver_of(&self, agent: &Agent) -> ReceiverPolicy {
+        agent.receiver.policy().within(&self.receiver)
     }
 
     pub fn rule(&self, kind: ChangeKind) -> &Rule {
@@ -184,6 +198,8 @@ struct Written {
     call: BTreeMap<String, WrittenRule>,
     #[serde(default)]
     tool: BTreeMap<String, WrittenRule>,
+    #[serde(default)]
+    receiver: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -216,7 +232,11 @@ fn compile(written: &Written) -> Result<Policy, String> {
         let own = written.kind.get(kind.name());
         Ok((kind.name(), own.map_or_else(|| Ok(default.clone()), |own| rule(kind.name(), own, &default, bounds))?))
     });
-    Ok(Policy { rules: rules.collect::<Result<_, String>>()?, calls: calls::compile(&written.call, &written.tool)? })
+    Ok(Policy {
+        rules: rules.collect::<Result<_, String>>()?,
+        calls: calls::compile(&written.call, &written.tool)?,
+        receiver: receiver::compile(&written.receiver)?,
+    })
 }
 
 fn rule(of: &str, written: &WrittenRule, default: &Rule, bounds: Bounds) -> Result<Rule, String> {
@@ -278,6 +298,10 @@ mod tests {
             ("[default]\nexpires_hours = 0", "expires_hours"),
             ("approve = true", "approve"),
             ("[default]\naprovals = 2", "did you mean `approvals`?"),
+            ("[receiver]\nunsigned = []", "receiver.unsigned"),
+            ("[receiver]\nguests = []", "receiver.guests"),
+            ("[receiver]\nguest = [\"delete\"]", "receiver.guest"),
+            ("[receiver]\nguest = [\"read\", \"read\"]", "twice"),
         ] {
             let error = parse(text).expect_err(text);
             assert!(error.contains(why), "{text}: {error}");

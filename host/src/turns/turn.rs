@@ -20,11 +20,12 @@ use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::seam::message::Status;
 use ironclaw_judge::scope::recorded::Recorded;
-use ironclaw_judge::{Classes, Principal, ReceiverPolicy};
+use ironclaw_judge::{Classes, Principal};
 use ironclaw_ledger::Entry;
 use ironclaw_operator::LedgerEvent;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::tables::agent_messages::{self, AgentMessageKind};
+use ironclaw_store::tables::agents;
 use ironclaw_store::tables::items;
 use ironclaw_store::tables::messages::{self, Message};
 use ironclaw_store::tables::requests;
@@ -78,9 +79,15 @@ pub fn has_next(tx: &ReadTx<'_>, session: SessionId) -> Result<bool, ironclaw_st
     Ok(!choose(&waiting(tx, session)?).is_empty())
 }
 
-/// Returns the classes that the messages of a turn ask for together, among those that their kind of principal may ask for.
-fn scope_of(tx: &ReadTx<'_>, kind: Principal, chosen: &[&Waiting]) -> Result<Classes, ironclaw_state::Error> {
-    let allowed = ReceiverPolicy::default().allowed(kind);
+/// Returns the classes that the messages of a turn ask for together, among those that their kind of principal may ask the agent for. The
+/// bound of the host holds at each call.
+fn scope_of(
+    tx: &ReadTx<'_>,
+    session: SessionId,
+    kind: Principal,
+    chosen: &[&Waiting],
+) -> Result<Classes, ironclaw_state::Error> {
+    let allowed = agents::receiver_of_session(tx, session)?.policy().allowed(kind);
     let mut classes = Classes::NONE;
     for message in chosen {
         let scope = items::find(tx, message.id.item())?.map(|item| item.tuple.scope).unwrap_or_default();
@@ -128,7 +135,7 @@ pub fn open_next(
     // For the sandbox, and for people who read the record. The host itself ends a turn by `turns::open_turns::deadlines`.
     let deadline = tx.now() + i64::from(config.seconds_max) * 1000;
     let kind = first.principal_kind;
-    let scope = scope_of(tx, kind, &chosen)?;
+    let scope = scope_of(tx, session, kind, &chosen)?;
     turns::insert(tx, id, session, &first.principal, kind, scope, deadline)?;
     for message in &chosen {
         messages::take(tx, message.id, id)?;

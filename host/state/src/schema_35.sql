@@ -20,3 +20,5 @@ CREATE TABLE server_values (
     argument TEXT NOT NULL,                                               -- TOOL.ARGUMENT; empty: no agent set it
     PRIMARY KEY (server, digest, argument)
 ) STRICT, WITHOUT ROWID;
+-- The classes that an agent takes from each kind of author, as JSON; without an entry the default holds.
+ALTER TABLE agents ADD COLUMN receiver TEXT NOT NULL DEFAULT '{}';

@@ -71,6 +71,7 @@ fn settings() -> LiveSettings {
     LiveSettings {
         policy: Policy::default(),
         host_policy: HostPolicy {
+            receiver: Default::default(),
             zone: Default::default(),
             mounts: Vec::new(),
             linked: Vec::new(),

@@ -5,8 +5,9 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, BootId, ItemId, PersonId, SessionId};
 use ironclaw_contract::seam::action::{Action, AskUserQuestion, ScheduleTask, SkillInstall};
 use ironclaw_contract::seam::change::{
-    Access, AgentRole, CatchUp, Change, ChangeKind, Engage, Group, GuardMode, Ignored, McpConfirm, McpHost, McpOauth,
-    McpRegister, McpVariable, Mount, Packages, Payload, Senders, Settings, Sharing, UnknownSenders, WrittenBy,
+    Access, AgentRole, AskedClasses, CatchUp, Change, ChangeKind, Engage, Group, GuardMode, Ignored, McpConfirm,
+    McpHost, McpOauth, McpRegister, McpVariable, Mount, Packages, Payload, Senders, Settings, Sharing, UnknownSenders,
+    WrittenBy,
 };
 use ironclaw_contract::seam::egress::Commands;
 use ironclaw_contract::seam::link::{Fatal, FromSandbox, Hello, TurnLimits, Welcome};
@@ -16,6 +17,7 @@ use ironclaw_contract::seam::seal::{self, ItemKind, Label, Ref, Sealed, Tuple};
 use ironclaw_contract::seam::socket::{
     self, Call, Context, Item, Purpose, RefusalCode, Request, Response, Text, Verdict,
 };
+use std::collections::BTreeMap;
 
 /// Returns an id whose last two characters are `number`.
 pub(super) fn id<T: std::str::FromStr>(prefix: &str, number: u8) -> T {
@@ -405,10 +407,18 @@ fn of_people() -> Vec<Shape> {
         model: Some("local".to_owned()),
         tokens_per_day: Some(200_000),
         cost_per_day_micros: Some(0),
+        receiver: BTreeMap::from([(
+            "guest".to_owned(),
+            AskedClasses {
+                may: Some(vec!["read".to_owned(), "ask".to_owned()]),
+                unasked: Some(vec!["read".to_owned()]),
+            },
+        )]),
         ..Settings::default()
     };
     vec![
         shape("settings.agent", of_agent),
+        shape("settings.asked_classes", AskedClasses { may: Some(Vec::new()), unasked: None }),
         shape(
             "groups",
             Group {

@@ -59,15 +59,13 @@ pub(super) fn look(stage: Stage, call: &CallContext<'_>) -> Found {
         Stage::Granted => call.missing.map_or(Found::Nothing, Found::Fault),
         Stage::Receiver => {
             let may = call.receiver.allowed(call.principal).may;
-            // An approved change enabled the contained tool for the people of this agent.
-            let is_own = manifest.is_contained() && call.principal == Principal::Person;
             let code = match call.principal {
                 Principal::Schedule => DenialCode::CallSchedule,
                 Principal::Person | Principal::Guest | Principal::Agent | Principal::Unsigned => {
                     DenialCode::CallPrincipal
                 }
             };
-            Found::fault_if(!is_own && !has_all(may, class, manifest), code)
+            Found::fault_if(!has_all(may, class, manifest), code)
         }
         Stage::Budget => Found::fault_if(!call.has_room, DenialCode::CallNoRoom),
         Stage::Scope => {

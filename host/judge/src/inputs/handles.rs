@@ -194,14 +194,10 @@ impl Handle {
         self.fields.iter().any(|named| named.eq_ignore_ascii_case(field))
     }
 
-    /// Returns whether a literal has the same value after the normalisation of its type.
-    fn is_equal(&self, literal: &Value, loopback: Loopback) -> bool {
+    /// Returns whether a literal has the same value; `normal` is its text in the form of the handle's type.
+    fn is_equal(&self, literal: &Value, normal: &str) -> bool {
         match literal {
-            Value::String(text) => {
-                self.is_number_text(literal)
-                    || self.text == *text
-                    || self.normal == values::normal(self.id.kind, text, loopback)
-            }
+            Value::String(text) => self.is_number_text(literal) || self.text == *text || self.normal == normal,
             Value::Number(number) => self.number.as_ref().is_some_and(|own| {
                 let same = |own: &Number| own == number || own.as_f64().is_some() && own.as_f64() == number.as_f64();
                 own.parse::<Number>().is_ok_and(|own| same(&own))
@@ -318,7 +314,14 @@ impl Handles {
     /// Returns the handle of this task to which a literal is equal, among those that a field takes.
     pub fn equal(&self, taken: Taken<'_>, literal: &Value) -> Equal<'_> {
         let is_of_task = |handle: &&Handle| handle.task == Task::This && handle.is_taken(taken);
-        let mut found = self.all.iter().filter(is_of_task).filter(|handle| handle.is_equal(literal, self.loopback));
+        // Each form of the literal is computed once, and not for each handle.
+        let mut forms: BTreeMap<InputType, String> = BTreeMap::new();
+        let text = literal.as_str().unwrap_or_default();
+        let mut found = self.all.iter().filter(is_of_task).filter(|handle| {
+            let kind = handle.id.kind;
+            let normal = forms.entry(kind).or_insert_with(|| values::normal(kind, text, self.loopback));
+            handle.is_equal(literal, normal)
+        });
         let Some(first) = found.next() else { return Equal::None };
         // The same value in two messages of a task is one value.
         let is_one = found.all(|other| other.id.kind == first.id.kind && other.normal == first.normal);

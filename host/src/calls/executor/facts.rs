@@ -72,9 +72,11 @@ pub fn for_turn(
             chain::Permitted::default()
         }
     };
+    let receiver = settings.now().policy.receiver_of(agent);
     Ok(TurnFacts {
         principal,
-        scope: turn.scope,
+        receiver,
+        scope: turn.scope.and(receiver.allowed(turn.principal_kind).may),
         binds_contained: turn::binds_contained(tx, turn.id)?,
         has_writable: has_writable(tx, agent)?,
         labels: judging.labels,
@@ -176,6 +178,7 @@ pub fn for_supposed(
     });
     Ok(TurnFacts {
         principal,
+        receiver: settings.policy.receiver_of(agent),
         scope,
         binds_contained,
         has_writable: has_writable(tx, agent)?,

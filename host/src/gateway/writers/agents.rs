@@ -5,6 +5,7 @@ use crate::gateway::decide::proof::{Approved, Authority};
 use crate::registry::{Agent, AgentDraft, Mode, allowances, check_agent_name, find_agent, models};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
+use ironclaw_judge::OwnReceiver;
 use ironclaw_operator::{Bound, DenialCode, LedgerEvent};
 use ironclaw_state::WriteTx;
 use ironclaw_store::refusal::{Denied, Refusal};
@@ -50,6 +51,7 @@ fn insert_agent(tx: &mut WriteTx<'_>, draft: AgentDraft) -> Result<Agent, Denied
         enabled_tools: draft.enabled_tools,
         access: draft.access,
         mode: Mode::Enforce,
+        receiver: OwnReceiver::default(),
         created_at: tx.now(),
     };
     tables::agents::insert_agent(tx, &agent)?;
@@ -106,6 +108,22 @@ pub fn set_mode(
         .with("agent", agent.id)
         .with("mode", mode.name())
         .with("was", agent.mode.name())
+        .append(tx)?;
+    Ok(())
+}
+
+/// Sets the classes that an agent takes from each kind of author.
+pub fn set_receiver(
+    tx: &mut WriteTx<'_>,
+    approved: &Approved,
+    agent: &Agent,
+    receiver: &OwnReceiver,
+) -> Result<(), ironclaw_state::Error> {
+    tables::agents::set_receiver(tx, agent.id, receiver)?;
+    approved_entry(LedgerEvent::AgentReceiver, approved)
+        .with("agent", agent.id)
+        .with("receiver", canonical::to_string(receiver))
+        .with("was", canonical::to_string(&agent.receiver))
         .append(tx)?;
     Ok(())
 }

@@ -94,6 +94,8 @@ impl Judgement {
 pub struct TurnFacts {
     /// The kind of its principal.
     pub principal: Principal,
+    /// The classes that its agent takes from each kind of author, within the bound of the host.
+    pub receiver: ReceiverPolicy,
     /// The classes that its request asked for.
     pub scope: Classes,
     /// True if a person declared the scope, so that it binds contained calls too.
@@ -190,7 +192,7 @@ pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: ReadCall, has_room: bool) 
         arguments: arguments.filter(|_| prepared.malformed.is_none()),
         has_room,
         principal: turn.principal,
-        receiver: &receiver(listed),
+        receiver: &receiver(turn.receiver, listed),
         scope: turn.scope.or(listed),
         binds_contained: turn.binds_contained && turn.principal == Principal::Person,
         writes_granted: turn.has_writable && tools::find(&name).is_some_and(tools::Tool::may_change_files),
@@ -333,10 +335,9 @@ fn listed(turn: &TurnFacts, tool: &str, has_flow: bool) -> Classes {
 const WITHOUT_TRADE: Classes = Classes::new(&[Class::Read, Class::Write, Class::Send, Class::Exec, Class::Ask]);
 
 /// Returns the policy about principals, with the list of the turn.
-fn receiver(listed: Classes) -> ReceiverPolicy {
-    let usual = ReceiverPolicy::default();
+fn receiver(own: ReceiverPolicy, listed: Classes) -> ReceiverPolicy {
     let with = |of: Allowed| Allowed { may: of.may.or(listed), unasked: of.unasked };
-    ReceiverPolicy { schedule: with(usual.schedule), agent: with(usual.agent), ..usual }
+    ReceiverPolicy { schedule: with(own.schedule), agent: with(own.agent), ..own }
 }
 
 const fn refused(code: DenialCode, detail: String) -> Judgement {

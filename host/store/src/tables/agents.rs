@@ -6,9 +6,10 @@
 use super::people::{Giver, Person, Provenance, as_pairs, given};
 use crate::rows::rows;
 use ironclaw_contract::canonical::{self, Digest};
-use ironclaw_contract::ids::{AgentId, CallId, PersonId};
+use ironclaw_contract::ids::{AgentId, CallId, PersonId, SessionId};
 use ironclaw_contract::seam::change::{Access, AgentRole, Egress, Packages};
-use ironclaw_state::{Error, ReadTx, WriteTx};
+use ironclaw_judge::OwnReceiver;
+use ironclaw_state::{Error, ReadTx, WriteTx, stored_json};
 use rusqlite::params;
 use serde_json::{Map, Value};
 use std::net::IpAddr;
@@ -33,6 +34,8 @@ rows! {
         /// The people who may talk to it.
         pub access: Access,
         pub mode: Mode,
+        /// The classes that it takes from each kind of author.
+        pub receiver: OwnReceiver as json,
         /// Milliseconds since the epoch.
         pub created_at: i64,
     }
@@ -106,6 +109,18 @@ pub fn set_tools(tx: &mut WriteTx<'_>, agent: AgentId, tools: &[String]) -> Resu
 /// Sets the guard mode of an agent.
 pub fn set_mode(tx: &mut WriteTx<'_>, agent: AgentId, mode: Mode) -> Result<(), Error> {
     tx.execute("UPDATE agents SET mode = ?2 WHERE id = ?1", params![agent, mode.name()]).map(drop)
+}
+
+/// Sets the classes that an agent takes from each kind of author.
+pub fn set_receiver(tx: &mut WriteTx<'_>, agent: AgentId, receiver: &OwnReceiver) -> Result<(), Error> {
+    let receiver = canonical::to_string(receiver);
+    tx.execute("UPDATE agents SET receiver = ?2 WHERE id = ?1", params![agent, receiver]).map(drop)
+}
+
+/// Returns the classes that the agent of a session takes from each kind of author.
+pub fn receiver_of_session(tx: &ReadTx<'_>, session: SessionId) -> Result<OwnReceiver, Error> {
+    let sql = "SELECT receiver FROM agents WHERE id = (SELECT agent_id FROM sessions WHERE id = ?1)";
+    Ok(tx.find(sql, [session], |row| stored_json(row, 0))?.unwrap_or_default())
 }
 
 /// Sets the people who may talk to an agent.

@@ -1,4 +1,4 @@
-//! `ironctl agent set`: sets the guard mode, the model endpoint, the ceilings, the persona and the tools of an agent.
+//! `ironctl agent set`: sets the guard mode, the model endpoint, the ceilings, the receiver policy, the persona and the tools of an agent.
 //!
 //! Settings are applied at once if the policy lets this person decide alone; a persona and tools need the answer of a person, or
 //! `--yes`. See [`crate::commands::propose`].
@@ -13,6 +13,7 @@ use crate::failure::Error;
 use crate::output::Output;
 use ironclaw_operator::{AgentBudget, AgentMode, AgentModel, Change, ChangeKind, routes};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// The settings of `agent set`; at least one is required.
 #[derive(Debug, Default, clap::Args)]
@@ -33,6 +34,12 @@ pub struct Changes {
     /// Text about the agent for its model, @FILE, or - for stdin; an empty text removes it
     #[arg(long, value_name = "TEXT|@FILE|-")]
     persona: Option<String>,
+    /// Classes that messages of an author may ask for, such as guest=read,ask; AUTHOR=default follows the host; repeatable
+    #[arg(long, value_name = "AUTHOR=CLASSES", value_parser = asked)]
+    may: Vec<Asked>,
+    /// Classes of messages without a word for one, such as person=read; repeatable
+    #[arg(long, value_name = "AUTHOR=CLASSES", value_parser = asked)]
+    unasked: Vec<Asked>,
     /// Tool to add to its tools; repeatable
     #[arg(long = "add-tool", value_name = "TOOL")]
     add_tools: Vec<String>,
@@ -58,6 +65,18 @@ impl Changes {
         payload
     }
 
+    /// Returns the policy about authors as the payload of a change of kind `settings`.
+    fn receiver(&self) -> Option<Value> {
+        let mut receiver: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
+        for (field, all) in [("may", &self.may), ("unasked", &self.unasked)] {
+            for Asked { author, classes } in all {
+                let entry = receiver.entry(author).or_default();
+                entry.extend(classes.as_ref().map(|classes| (field.to_owned(), json!(classes))));
+            }
+        }
+        (!receiver.is_empty()).then(|| json!({ "receiver": receiver }))
+    }
+
     /// Returns the difference of tools as the payload of a change of kind `enabled_tools`.
     fn tools(&self) -> Option<Value> {
         let named = [("add", &self.add_tools), ("remove", &self.remove_tools)];
@@ -68,6 +87,25 @@ impl Changes {
             .collect();
         (!payload.is_empty()).then_some(Value::Object(payload))
     }
+}
+
+/// The classes for one kind of author; none for the default of the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Asked {
+    author: String,
+    classes: Option<Vec<String>>,
+}
+
+/// Reads `AUTHOR=CLASSES`: classes with commas between, `none` or `default`.
+fn asked(text: &str) -> Result<Asked, String> {
+    let (author, classes) = text.split_once('=').ok_or("write AUTHOR=CLASSES, such as guest=read,ask")?;
+    let classes = match classes {
+        "default" => None,
+        "none" => Some(Vec::new()),
+        "" => return Err("name the classes, or write none or default".to_owned()),
+        classes => Some(classes.split(',').map(|class| class.trim().to_owned()).collect()),
+    };
+    Ok(Asked { author: author.to_owned(), classes })
 }
 
 /// Returns the text of a persona: from `@FILE`, from stdin for `-`, else the argument itself.
@@ -86,8 +124,11 @@ pub async fn run(at: &At, client: &Client, agent: &str, changes: Changes, yes: b
         let set = settings(at, client, agent, &changes, yes).await;
         report.add(at.out, set)?;
     }
-    let payloads =
-        [(ChangeKind::Persona, persona.map(|text| json!({ "instructions": text }))), (ChangeKind::EnabledTools, tools)];
+    let payloads = [
+        (ChangeKind::Settings, changes.receiver()),
+        (ChangeKind::Persona, persona.map(|text| json!({ "instructions": text }))),
+        (ChangeKind::EnabledTools, tools),
+    ];
     for (kind, payload) in payloads {
         let Some(payload) = payload else { continue };
         let decided = propose::decide(at, client, kind, Some(agent), payload, yes).await;
@@ -231,6 +272,24 @@ mod tests {
         assert_eq!(persona("").expect("none"), "");
         let missing = persona("@/nonexistent/file").expect_err("no file").report().expect("reported");
         assert_eq!(missing.error.code, "file_refused");
+    }
+
+    #[test]
+    fn policy_about_authors_is_one_payload() {
+        let read = |text: &str| asked(text).expect(text);
+        let changes = |may: &[&str], unasked: &[&str]| Changes {
+            may: may.iter().map(|text| read(text)).collect(),
+            unasked: unasked.iter().map(|text| read(text)).collect(),
+            ..Changes::default()
+        };
+        assert_eq!(
+            changes(&["guest=read, ask", "schedule=default"], &["guest=none"]).receiver(),
+            Some(json!({ "receiver": { "guest": { "may": ["read", "ask"], "unasked": [] }, "schedule": {} } }))
+        );
+        assert_eq!(changes(&[], &[]).receiver(), None);
+        for wrong in ["guest", "guest="] {
+            assert!(asked(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -161,8 +161,9 @@ fn scope(AgentScope { principal, may, unasked }: &AgentScope) -> Option<String> 
     let more = if by_word.is_empty() { String::new() } else { format!("; by their words {by_word}") };
     match principal {
         Principal::Unsigned => None,
-        Principal::Agent => Some("an agent: nothing but the tools of its group".to_owned()),
-        Principal::Schedule => Some(format!("a schedule: {}; and its list", joined(unasked, " "))),
+        Principal::Agent if may.is_empty() => Some("an agent: nothing but the tools of its group".to_owned()),
+        Principal::Agent => Some(format!("an agent: {}{more}; and the tools of its group", joined(unasked, " "))),
+        Principal::Schedule => Some(format!("a schedule: {}{more}; and its list", joined(unasked, " "))),
         Principal::Person | Principal::Guest if may.is_empty() => Some(format!("a {principal}: nothing")),
         Principal::Person | Principal::Guest => Some(format!("a {principal}: {}{more}", joined(unasked, " "))),
     }

@@ -21,6 +21,7 @@ pub(super) fn draft(name: &str) -> AgentDraft {
 /// Returns the settings of a host that allows no mount.
 pub(crate) fn host_policy() -> HostPolicy {
     HostPolicy {
+        receiver: Default::default(),
         zone: Default::default(),
         mounts: Vec::new(),
         linked: Vec::new(),

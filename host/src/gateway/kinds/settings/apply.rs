@@ -3,6 +3,7 @@
 //! Every check that can refuse comes before the first write.
 
 use super::super::kind::{Apply, Preparation, Prepared, concerned};
+use super::receiver;
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::store as changes;
 use crate::gateway::writers;
@@ -26,7 +27,7 @@ impl Apply for Settings {
 }
 
 fn set(tx: &mut WriteTx<'_>, approved: &Approved, wanted: &Settings) -> Result<String, Denied> {
-    let Settings { mode, model, tokens_per_day, cost_per_day_micros, remove, default_model } = wanted;
+    let Settings { mode, model, tokens_per_day, cost_per_day_micros, receiver, remove, default_model } = wanted;
     if let Some(name) = default_model {
         let moved = writers::models::set_default(tx, approved, name)?;
         return Ok(format!("model endpoint {name} is the default; agents that switch to it: {}", moved.len()));
@@ -42,6 +43,11 @@ fn set(tx: &mut WriteTx<'_>, approved: &Approved, wanted: &Settings) -> Result<S
     if let Some(mode) = mode {
         writers::agents::set_mode(tx, approved, &agent, *mode)?;
         settings.push(format!("mode {mode}"));
+    }
+    if !receiver.is_empty() {
+        writers::agents::set_receiver(tx, approved, &agent, &receiver::merged(agent.receiver, receiver))?;
+        let authors: Vec<&str> = receiver.keys().map(String::as_str).collect();
+        settings.push(format!("other classes for messages of {}", authors.join(", ")));
     }
     if tokens_per_day.is_some() || cost_per_day_micros.is_some() {
         let old = book::own(tx, agent.id)?;

@@ -1,6 +1,7 @@
 //! Checks settings, reads the current ones, and finds changes that only tighten.
 
 use super::super::kind::{Check, CheckContext};
+use super::receiver;
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::models;
 use crate::registry::policy::{Policy, Rule};
@@ -16,8 +17,9 @@ use ironclaw_store::refusal::{Denied, Refusal};
 use serde_json::{Map, Value, json};
 
 impl Check for Settings {
-    fn complete(&self, tx: &ReadTx<'_>, _context: &CheckContext<'_>) -> Result<Change, Denied> {
+    fn complete(&self, tx: &ReadTx<'_>, context: &CheckContext<'_>) -> Result<Change, Denied> {
         check(tx, self)?;
+        receiver::check(&self.receiver, &context.host_policy.receiver)?;
         Ok(Change::Settings(self.clone()))
     }
 
@@ -53,7 +55,7 @@ pub(in crate::gateway) fn for_default_model(rule: Rule) -> Rule {
 
 /// Returns whether settings raise the guard or lower a ceiling, and do nothing else.
 fn only_tightens(wanted: &Settings, before: &Value, facts: &Value) -> bool {
-    let Settings { mode, model, tokens_per_day, cost_per_day_micros, remove, default_model } = wanted;
+    let Settings { mode, model, tokens_per_day, cost_per_day_micros, receiver, remove, default_model } = wanted;
     if *remove || default_model.is_some() {
         return false;
     }
@@ -73,7 +75,9 @@ fn only_tightens(wanted: &Settings, before: &Value, facts: &Value) -> bool {
         let in_force = if now > 0 { now } else { of_settings };
         wanted.is_none_or(|then| then == now || (then > 0 && (in_force == 0 || then <= in_force)))
     };
-    mode && model && ceiling("tokens_per_day", tokens_per_day) && ceiling("cost_per_day_micros", cost_per_day_micros)
+    let receiver = receiver::only_tightens(receiver, &before["receiver"]);
+    let ceilings = ceiling("tokens_per_day", tokens_per_day) && ceiling("cost_per_day_micros", cost_per_day_micros);
+    mode && model && receiver && ceilings
 }
 
 fn number(value: &Value) -> u64 {
@@ -120,6 +124,9 @@ fn current(tx: &ReadTx<'_>, wanted: &Settings, agent: Option<&Agent>) -> Result<
     }
     if wanted.model.is_some() {
         set("model", if agent.follows_default { DEFAULT_MODEL.into() } else { agent.model.clone().into() });
+    }
+    if !wanted.receiver.is_empty() {
+        set("receiver", receiver::current(&agent.receiver, &wanted.receiver));
     }
     let own = book::own(tx, agent.id)?;
     if wanted.tokens_per_day.is_some() {

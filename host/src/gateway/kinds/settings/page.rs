@@ -1,6 +1,7 @@
 //! The lines on the review page about settings.
 
 use super::super::kind::Page;
+use super::receiver;
 use crate::gateway::review_page::effects::Effects;
 use ironclaw_contract::seam::change::{GuardMode, Settings};
 use serde_json::Value;
@@ -11,7 +12,7 @@ const MICROS: u64 = 1_000_000;
 impl Page for Settings {
     fn effects(&self, agent: &str, page: &mut Effects<'_>) {
         let (before, facts) = (page.before, page.facts);
-        let Self { mode, model, tokens_per_day, cost_per_day_micros, remove, default_model } = self;
+        let Self { mode, model, tokens_per_day, cost_per_day_micros, receiver, remove, default_model } = self;
         if let Some(mode) = mode {
             put_mode(page, agent, *mode, before["mode"].as_str().unwrap_or_default());
         }
@@ -27,6 +28,7 @@ impl Page for Settings {
                 put_limit(page, agent, limited, *wanted, &before[field], &facts["of_the_settings"][field]);
             }
         }
+        receiver::put(page, agent, receiver);
         if *remove {
             page.add(format!("Remove {agent}, and erase its conversations, workspace files and notes."));
             page.add("Directories of this machine that it could use are not erased.".to_owned());

@@ -8,6 +8,7 @@ use crate::registry::tools::catalogue::CommandReach;
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::seam::change::Flow;
 use ironclaw_judge::provenance::{Labels, Provenance};
+use ironclaw_judge::{OwnReceiver, ReceiverPolicy};
 use ironclaw_model::WantedCall;
 
 fn agent(tools: &[&str]) -> Agent {
@@ -20,6 +21,7 @@ fn agent(tools: &[&str]) -> Agent {
         enabled_tools: tools.iter().map(|&tool| tool.to_owned()).collect(),
         access: ironclaw_contract::seam::change::Access::Everyone,
         mode: Mode::Enforce,
+        receiver: OwnReceiver::default(),
         created_at: 0,
     }
 }
@@ -28,6 +30,7 @@ fn agent(tools: &[&str]) -> Agent {
 fn turn() -> TurnFacts {
     TurnFacts {
         principal: Principal::Person,
+        receiver: ReceiverPolicy::default(),
         scope: Classes::new(&[Class::Read, Class::Write]),
         binds_contained: false,
         has_writable: false,

@@ -4,6 +4,7 @@ use super::*;
 use crate::registry::Mode;
 use crate::registry::tools::catalogue::CommandReach;
 use ironclaw_contract::seam::change::Access;
+use ironclaw_judge::OwnReceiver;
 use ironclaw_judge::call::Stage;
 use serde_json::json;
 
@@ -24,6 +25,7 @@ fn new(tool: &str, fields: Value) -> New {
         enabled_tools: vec!["http_fetch".to_owned(), "run_command".to_owned(), "read_file".to_owned()],
         access: Access::Everyone,
         mode: Mode::Enforce,
+        receiver: OwnReceiver::default(),
         created_at: 0,
     };
     let loopback = Loopback::DangerousAllowed;

@@ -1,0 +1,135 @@
+//! The receiver policy in settings: read from the words of a change, merged into that of the agent, and compared with the bound of the host.
+//!
+//! Never widens the bound: `policy.toml` has it. See [`ironclaw_judge::OwnReceiver`].
+
+use crate::gateway::review_page::effects::Effects;
+use ironclaw_contract::seam::change::AskedClasses;
+use ironclaw_judge::{Allowed, Class, Classes, OwnAllowed, OwnReceiver, Principal, ReceiverPolicy};
+use ironclaw_operator::DenialCode;
+use ironclaw_store::refusal::Refusal;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// The entries of a change, by the kind of author.
+type Wanted = BTreeMap<String, AskedClasses>;
+
+/// Returns the policy of an agent after a change. An entry without classes removes the own one.
+pub(super) fn merged(own: OwnReceiver, wanted: &Wanted) -> OwnReceiver {
+    let mut merged = own;
+    for (author, AskedClasses { may, unasked }) in wanted {
+        let Some(entry) = author.parse().ok().and_then(|author| merged.entry(author)) else { continue };
+        let new = OwnAllowed { may: may.as_deref().map(classes), unasked: unasked.as_deref().map(classes) };
+        *entry = (new != OwnAllowed::default()).then_some(new);
+    }
+    merged
+}
+
+/// Returns the classes of words, which the contract checked.
+fn classes(words: &[String]) -> Classes {
+    words.iter().filter_map(|word| word.parse::<Class>().ok()).collect()
+}
+
+/// Refuses classes beyond the bound of the host.
+pub(super) fn check(wanted: &Wanted, bound: &ReceiverPolicy) -> Result<(), Refusal> {
+    for (author, entry) in wanted {
+        let Ok(kind) = author.parse::<Principal>() else { continue };
+        let admitted = bound.allowed(kind).may;
+        let asked = [&entry.may, &entry.unasked].into_iter().flatten().flatten();
+        let beyond = asked.filter_map(|word| word.parse::<Class>().ok()).find(|class| !admitted.has(*class));
+        if let Some(class) = beyond {
+            let message = format!("this host admits no {class} at the request of a {author}");
+            let hint = format!(
+                "`[receiver]` in policy.toml has the bound: add \"{class}\" to {author}, then `ironctl config reload`"
+            );
+            return Err(Refusal::new(DenialCode::ReceiverBound, message).hint(hint));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the classes of the named kinds of authors, as they hold now.
+pub(super) fn current(own: &OwnReceiver, wanted: &Wanted) -> Value {
+    let policy = own.policy();
+    let of = |author: &String| {
+        let Allowed { may, unasked } = author.parse().map(|kind| policy.allowed(kind)).ok()?;
+        Some((author.clone(), json!({ "may": may, "unasked": unasked })))
+    };
+    Value::Object(wanted.keys().filter_map(of).collect::<Map<_, _>>())
+}
+
+/// Returns the classes before and after a change for one kind of author.
+fn before_and_after(author: &str, wanted: &AskedClasses, before: &Value) -> Option<(Allowed, Allowed)> {
+    let kind: Principal = author.parse().ok()?;
+    let read = |field: &str| serde_json::from_value::<Classes>(before[author][field].clone()).ok();
+    let before = Allowed { may: read("may")?, unasked: read("unasked")? };
+    let wanted = BTreeMap::from([(author.to_owned(), wanted.clone())]);
+    Some((before, merged(OwnReceiver::default(), &wanted).policy().allowed(kind)))
+}
+
+/// Returns whether a change admits no class that was not admitted before.
+pub(super) fn only_tightens(wanted: &Wanted, before: &Value) -> bool {
+    let is_within = |own: Classes, of: Classes| own.and(of) == own;
+    wanted.iter().all(|(author, wanted)| {
+        before_and_after(author, wanted, before)
+            .is_some_and(|(was, is)| is_within(is.may, was.may) && is_within(is.unasked, was.unasked))
+    })
+}
+
+/// Writes the lines of a change.
+pub(super) fn put(page: &mut Effects<'_>, agent: &str, wanted: &Wanted) {
+    let shown = |classes: Classes| if classes.is_empty() { "nothing".to_owned() } else { classes.to_string() };
+    for (author, wanted) in wanted {
+        let Some((was, is)) = before_and_after(author, wanted, &page.before["receiver"]) else { continue };
+        page.add(format!(
+            "Messages of a {author} may ask {agent} for: {} (before: {}). Without a word for it they ask for: {} (before: {}).",
+            shown(is.may),
+            shown(was.may),
+            shown(is.unasked),
+            shown(was.unasked)
+        ));
+        let more: Classes = is.unasked.iter().filter(|class| !was.unasked.has(*class)).collect();
+        if !more.is_empty() {
+            page.warn(format!("A message of a {author} gives the agent {} WITHOUT A WORD for it.", shown(more)));
+        }
+        let more: Classes = is.may.iter().filter(|class| !was.may.has(*class)).collect();
+        if !more.is_empty() && author == "guest" {
+            page.warn(format!("STRANGERS can ask the agent for {}.", shown(more)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::policy::Policy;
+
+    fn wanted(author: &str, may: Option<&[&str]>, unasked: Option<&[&str]>) -> Wanted {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        BTreeMap::from([(author.to_owned(), AskedClasses { may: may.map(words), unasked: unasked.map(words) })])
+    }
+
+    #[test]
+    fn class_beyond_the_bound_of_the_host_is_refused() {
+        let bound = *Policy::default().receiver();
+        let code = |wanted: &Wanted| check(wanted, &bound).err().map(|refusal| refusal.code);
+        assert_eq!(code(&wanted("guest", Some(&["read"]), None)), Some(DenialCode::ReceiverBound));
+        assert_eq!(code(&wanted("schedule", None, Some(&["send"]))), Some(DenialCode::ReceiverBound));
+        assert_eq!(code(&wanted("schedule", Some(&["read"]), None)), None);
+        assert_eq!(code(&wanted("guest", Some(&[]), None)), None);
+    }
+
+    #[test]
+    fn change_that_admits_less_only_tightens() {
+        let own = OwnReceiver::default();
+        let tightens = |wanted: &Wanted| only_tightens(wanted, &current(&own, wanted));
+        assert!(tightens(&wanted("person", Some(&["read", "ask"]), None)));
+        assert!(tightens(&wanted("person", None, Some(&["read"]))));
+        assert!(!tightens(&wanted("person", None, Some(&["read", "send"]))));
+        let narrow = merged(own, &wanted("person", Some(&["read"]), None));
+        assert_eq!(narrow.policy().person.may, Classes::new(&[Class::Read]));
+        let back = wanted("person", None, None);
+        assert_eq!(merged(narrow, &back), own, "an empty entry removes the own one");
+        assert!(!only_tightens(&back, &current(&narrow, &back)));
+        assert_eq!(narrow.policy().guest, ReceiverPolicy::default().guest);
+    }
+}
