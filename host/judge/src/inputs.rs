@@ -13,7 +13,7 @@ pub mod returned;
 mod schemas;
 
 pub use bind::{Finding, Input, Inputs, Severity, Tool, bind, write_references};
-pub use handles::{Answer, Handle, HandleId, Handles, Message, Task, fits};
+pub use handles::{Answer, Handle, HandleId, Handles, Holder, Message, Task, fits};
 pub use offered::with_references;
 pub use origin::{ArgumentOrigin, OutputOf};
 

@@ -97,9 +97,6 @@ impl Executor {
         };
         let labelled = Labelled::new(result, provenance);
         let item = calls::record_result(tx, &self.target(place), row.id, &row.tool, author, labelled)?;
-        if let Some(returned) = self.take_returned(tx, place, row, result)? {
-            items::set_returned(tx, item.tuple.item, &returned, &place.key)?;
-        }
         calls::settle(tx, row.id, item.tuple.item, result.outcome)?;
         requests::finish(tx, row.id, result.outcome)?;
         deliveries::set_state_of_call(tx, row.id)?;

@@ -265,6 +265,16 @@ fn note(slot: &mut Slot, opened: Result<Open, Failed>) -> Result<Arc<Open>, Stri
     }
 }
 
+/// A call of a tool that is over.
+pub struct Called {
+    /// The result without the secrets of the connection.
+    pub result: ResultBody,
+    /// The answer as JSON, if it is one of the tool and has no secret.
+    pub content: Option<serde_json::Value>,
+    /// The requests of a server with a gateway since the call before.
+    pub traffic: Option<Traffic>,
+}
+
 impl Open {
     fn is_usable(&self, registration: &Registration, login: Option<i64>) -> bool {
         !self.connected.client.is_closed() && self.is_with(registration) && self.login == login
@@ -290,15 +300,14 @@ impl Open {
         !self.connected.client.has_changed() && (0..LISTING_AGE_MAX_MS).contains(&age_ms)
     }
 
-    /// Calls a tool, once, and reports its progress. Returns the result without the secrets of the connection, and the requests of a server
-    /// with a gateway since the call before.
+    /// Calls a tool, once, and reports its progress.
     pub async fn call(
         &self,
         tool: &str,
         arguments: Map<String, Value>,
         left: Duration,
         running: &RunningCall<'_>,
-    ) -> (ResultBody, Option<Traffic>) {
+    ) -> Called {
         let limits = CallLimits::default();
         let limits = CallLimits { whole: limits.whole.min(left), ..limits };
         let Connected { client, secrets, gateway, .. } = &self.connected;
@@ -321,14 +330,13 @@ impl Open {
             }
         };
         let mut result = answer::body(outcome, &words);
-        result.answer = content;
         let traffic = gateway.as_ref().map(Gateway::take);
         if let Some(refusals) = traffic.as_ref().map(Traffic::refusals_shown).filter(|lines| !lines.is_empty()) {
             // The server wrote the names in them.
             let refusals = connect::without_secrets(refusals, secrets);
             result.text = format!("{}\n{}", result.text, refusals.trim_end());
         }
-        (result, traffic)
+        Called { result, content, traffic }
     }
 
     /// Returns the result of a call whose future was dropped, if the server made requests during it.

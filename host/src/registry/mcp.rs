@@ -29,7 +29,7 @@ use listing::Listing;
 
 pub use server_tools::tool_of;
 
-pub use registration::{Credential, Login, Place, Registration, registration};
+pub use registration::{Credential, Login, Place, Registration, origin, registration, service};
 
 pub use ironclaw_store::tables::mcp::{Grant, Server, grants_of, holders, listing, server as find, servers};
 
@@ -149,6 +149,12 @@ pub fn confirmable(tx: &ReadTx<'_>, wanted: &McpConfirm) -> Result<Listing, Deni
         return Err(refusal.hint(format!("`ironctl mcp show {server}` has the reason for each tool")).into());
     }
     Ok(listing)
+}
+
+/// Returns whether an operator listed result paths for a server at an origin.
+pub fn has_result_paths(tx: &ReadTx<'_>, at: &str) -> Result<bool, ironclaw_state::Error> {
+    let has = |manifest: &str| manifest.contains("results");
+    Ok(servers(tx)?.iter().any(|server| server.manifest.as_deref().is_some_and(has) && origin(&server.described) == at))
 }
 
 /// Returns the refusal for a server that is not in the catalogue.

@@ -27,7 +27,7 @@ pub use ironclaw_store::tables::turns::{CallOutcome, CallRow, CallState, Runs};
 pub use judge::{Judged, Judgement, TurnFacts, judge, main_code, needs_person};
 pub use output_body::{Call, LeftOut, OutputBody, WRITTEN_CALL_MARK, WRITTEN_CALL_REMARK};
 pub use read_call::{ReadCall, as_written};
-pub use result_body::ResultBody;
+pub use result_body::{ResultBody, ServerAnswer};
 pub use run::{HostResult, recall_query, run};
 pub use schedule::scheduled;
 pub use send::write_file;

@@ -194,6 +194,8 @@ pub fn reasoning(tx: &ReadTx<'_>, item: ItemId, key: &ContentKey) -> Result<Stri
 #[serde(deny_unknown_fields)]
 pub struct OfAnswer {
     pub server: String,
+    /// The service that gave it. Another one of the same name is another server.
+    pub service: Digest,
     pub values: Vec<Returned>,
 }
 

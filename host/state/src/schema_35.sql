@@ -15,10 +15,10 @@ CREATE INDEX items_returned ON items (session_id, seq) WHERE returned IS NOT NUL
 -- Keyed digests of values that agents sent to MCP servers, and that the servers returned. They stay when the record of a call goes: a
 -- value that an agent once sent never becomes one of the server.
 CREATE TABLE server_values (
-    server TEXT NOT NULL,
+    place TEXT NOT NULL,                                                  -- the origin of its URL, or its command
     digest INTEGER NOT NULL,
     argument TEXT NOT NULL,                                               -- TOOL.ARGUMENT; empty: no agent set it
-    PRIMARY KEY (server, digest, argument)
+    PRIMARY KEY (place, digest, argument)
 ) STRICT, WITHOUT ROWID;
 -- The classes that an agent takes from each kind of author, as JSON; without an entry the default holds.
 ALTER TABLE agents ADD COLUMN receiver TEXT NOT NULL DEFAULT '{}';

@@ -279,10 +279,10 @@ impl Handles {
                 item,
                 task,
                 normal: values::normal(kind, &text, self.loopback),
+                is_mixed: values::is_mixed(kind, &text),
                 text,
                 labels,
                 server: Some(server.to_owned()),
-                is_mixed: false,
                 number,
                 fields: Vec::new(),
                 count: 1,
@@ -293,9 +293,9 @@ impl Handles {
 
     /// Marks a handle that a call of the session used.
     pub fn mark_used(&mut self, id: HandleId) {
-        let Some((kind, normal)) = self.find(id).map(|handle| (handle.id.kind, handle.normal.clone())) else { return };
-        // An equal value of another message is the same one.
-        let equal = self.all.iter_mut().filter(|handle| handle.id.kind == kind && handle.normal == normal);
+        let Some(normal) = self.find(id).map(|handle| handle.normal.clone()) else { return };
+        // An equal value of another item is the same one, also by another type.
+        let equal = self.all.iter_mut().filter(|handle| handle.normal == normal);
         equal.for_each(|handle| handle.is_used = true);
     }
 
@@ -349,7 +349,9 @@ impl Handles {
     /// Returns whether a task has one value of the type of a handle that a field takes, or its person named this one alone for the field.
     pub fn is_clear(&self, handle: &Handle, taken: Taken<'_>, field: &str) -> bool {
         let is_like = |other: &&Handle| other.task == handle.task && other.id.kind == handle.id.kind;
-        let same_type = || self.all.iter().filter(is_like).filter(|other| other.is_taken(taken));
+        // A value of the same answer that lacks its label can be the one that is meant.
+        let is_meant = |other: &&Handle| other.is_taken(taken) || other.server.is_some() && other.item == handle.item;
+        let same_type = || self.all.iter().filter(is_like).filter(is_meant);
         let is_alone = same_type().all(|other| other.normal == handle.normal);
         let mut named = same_type().filter(|other| other.is_named_for(field));
         is_alone || handle.is_named_for(field) && named.all(|other| other.normal == handle.normal)

@@ -7,10 +7,11 @@ use crate::egress::Loopback;
 use crate::manifest::Manifest;
 use crate::manifest::results::{self, ResultPath};
 use crate::provenance::typed::values::{self, TypedValue};
-use crate::provenance::{Labels, Provenance};
+use crate::provenance::{Labels, Provenance, sent};
 use ironclaw_operator::InputType;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// Values of one answer that get handles.
 pub const RETURNED_MAX: usize = 64;
@@ -28,18 +29,19 @@ pub struct Returned {
     pub labels: Labels,
 }
 
-/// What the host knows of a server.
+/// What the host knows of a server. Values are compared by their marks. See [`sent`].
 pub trait Known {
     type Error;
 
-    /// Returns whether an agent sent a part of a text to the server, in an argument that can set a path, and no person typed it.
-    fn is_sent(&self, text: &str, path: &ResultPath) -> Result<bool, Self::Error>;
+    /// Returns whether an agent sent a value with one of these marks, in an argument that can set a path, and no person typed it.
+    fn is_sent(&self, marks: &BTreeSet<String>, path: &ResultPath) -> Result<bool, Self::Error>;
 
-    /// Returns whether a text was in an answer or an argument of the server before.
-    fn is_old(&self, text: &str) -> Result<bool, Self::Error>;
+    /// Returns whether an answer or an argument of the server had one of these marks before.
+    fn is_old(&self, marks: &BTreeSet<String>) -> Result<bool, Self::Error>;
 }
 
-/// Returns the values at the result paths of an answer, the first 64. A value without a label is none.
+/// Returns the values at the result paths of an answer. At most 64 have labels. Another value of the type of one of them is there without a
+/// label, so that it is not clear which one is meant.
 ///
 /// # Errors
 /// Errors of `known`.
@@ -52,34 +54,55 @@ pub fn returned<K: Known>(
     let mut all: Vec<Returned> = Vec::new();
     for (path, listed) in &manifest.results {
         for value in results::at(path, answer) {
-            let Some(TypedValue { text, number, .. }) = whole(listed.kind, value, loopback) else { continue };
-            let created = match manifest.creates && !known.is_old(&text)? {
-                true => Labels::from_provenance(Provenance::Created),
-                false => Labels::NONE,
+            let Some(Leaf { raw, value: TypedValue { text, number, .. } }) = whole(listed.kind, value, loopback) else {
+                continue;
             };
-            let labels = match known.is_sent(&text, listed)? {
-                true => created,
-                false => created.join(Labels::from_provenance(Provenance::Returned)),
-            };
-            let is_known = all.iter().any(|other| other.kind == listed.kind && other.text == text);
-            if !labels.is_empty() && !is_known && all.len() < RETURNED_MAX {
-                all.push(Returned { kind: listed.kind, text, number, labels });
+            let of_kind = || all.iter().filter(|other| other.kind == listed.kind);
+            let is_beyond = all.len() >= RETURNED_MAX;
+            if of_kind().any(|other| other.text == text) || is_beyond && of_kind().count() > 1 {
+                continue;
             }
+            let labels = if is_beyond { Labels::NONE } else { labels(manifest, listed, [&raw, &text], known)? };
+            all.push(Returned { kind: listed.kind, text, number, labels });
         }
     }
     Ok(all)
 }
 
+/// Returns the labels of a value, which is compared in the form of the answer and in that of its type.
+fn labels<K: Known>(
+    manifest: &Manifest,
+    path: &ResultPath,
+    forms: [&String; 2],
+    known: &K,
+) -> Result<Labels, K::Error> {
+    let wholes = forms.iter().flat_map(|form| sent::wholes(form)).collect();
+    let created = match manifest.creates && !known.is_old(&wholes)? {
+        true => Labels::from_provenance(Provenance::Created),
+        false => Labels::NONE,
+    };
+    let marks = forms.iter().flat_map(|form| sent::returned(form)).collect();
+    Ok(match known.is_sent(&marks, path)? {
+        true => created,
+        false => created.join(Labels::from_provenance(Provenance::Returned)),
+    })
+}
+
+/// A leaf of an answer as the server wrote it, and the value that it is.
+struct Leaf {
+    raw: String,
+    value: TypedValue,
+}
+
 /// Returns the value of a type that a leaf of an answer is.
-fn whole(kind: InputType, value: &Value, loopback: Loopback) -> Option<TypedValue> {
-    match value {
-        Value::String(text) => values::whole(kind, text, loopback),
-        Value::Number(number) => {
-            let found = values::whole(kind, &number.to_string(), loopback)?;
-            Some(TypedValue { number: Some(number.to_string()), ..found })
-        }
-        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
-    }
+fn whole(kind: InputType, value: &Value, loopback: Loopback) -> Option<Leaf> {
+    let (raw, number) = match value {
+        Value::String(text) => (text.clone(), None),
+        Value::Number(number) => (number.to_string(), Some(number.to_string())),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return None,
+    };
+    let found = values::whole(kind, &raw, loopback)?;
+    Some(Leaf { raw, value: TypedValue { number: number.or(found.number.clone()), ..found } })
 }
 
 #[cfg(test)]
@@ -101,22 +124,20 @@ mod tests {
 
     impl Server {
         fn new(memo: Value, to: Value, before: Value) -> Self {
-            Self { memo: sent::sent(&memo), to: sent::sent(&to), before: sent::wholes(&before) }
+            Self { memo: sent::sent(&memo), to: sent::sent(&to), before: sent::sent(&before) }
         }
     }
 
     impl Known for Server {
         type Error = Infallible;
 
-        fn is_sent(&self, text: &str, path: &ResultPath) -> Result<bool, Infallible> {
-            let marks = sent::returned(text);
+        fn is_sent(&self, marks: &BTreeSet<String>, path: &ResultPath) -> Result<bool, Infallible> {
             let by = |argument: &str, all: &BTreeSet<String>| path.is_set_by(argument) && !marks.is_disjoint(all);
             Ok(by("t.memo", &self.memo) || by("t.to", &self.to))
         }
 
-        fn is_old(&self, text: &str) -> Result<bool, Infallible> {
-            let whole = sent::whole(text).unwrap_or_default();
-            Ok([&self.memo, &self.to, &self.before].into_iter().any(|all| all.contains(&whole)))
+        fn is_old(&self, marks: &BTreeSet<String>) -> Result<bool, Infallible> {
+            Ok([&self.memo, &self.to, &self.before].into_iter().any(|all| !marks.is_disjoint(all)))
         }
     }
 
@@ -124,7 +145,8 @@ mod tests {
         let text = format!("[[tool]]\nname = 't'\nclass = 'write'\nreach = 'outside'\neffect = 'makes'\n{results}\n");
         let manifest = &parse(&text).expect("a manifest")["t"];
         let Ok(all) = returned(manifest, answer, Loopback::default(), server);
-        all.into_iter().map(|one| (one.text, one.labels.list())).collect()
+        let labelled = all.into_iter().filter(|one| !one.labels.is_empty());
+        labelled.map(|one| (one.text, one.labels.list())).collect()
     }
 
     const CREATES: &str = "creates = true\nresults.'/id' = { type = 'name' }";
@@ -158,14 +180,34 @@ mod tests {
     }
 
     #[test]
+    fn value_without_a_label_leaves_the_choice_unclear() {
+        let both = json!([{ "mail": "bob@example.net" }, { "mail": "eve@evil.example" }]);
+        let server = Server::new(json!("bob@example.net"), json!(null), json!(null));
+        let text = "[[tool]]\nname = 't'\nclass = 'read'\nreach = 'outside'\neffect = 'reads'\nresults.'/*/mail' = { type = 'email' }\n";
+        let manifest = &parse(text).expect("a manifest")["t"];
+        let Ok(all) = returned(manifest, &both, Loopback::default(), &server);
+        let shown: Vec<_> = all.iter().map(|one| (one.text.as_str(), one.labels.is_empty())).collect();
+        assert_eq!(shown, [("bob@example.net", true), ("eve@evil.example", false)]);
+        let phone = parse(&text.replace("email", "phone").replace("/*/mail", "/phone")).expect("a manifest");
+        let echoed = Server::new(json!("call +49-170-1234567"), json!(null), json!(null));
+        let Ok(all) = returned(&phone["t"], &json!({ "phone": "+49-170-1234567" }), Loopback::default(), &echoed);
+        assert!(all[0].labels.is_empty(), "{all:?}");
+    }
+
+    #[test]
     fn leaf_of_another_type_or_no_leaf_is_no_value() {
         let quiet = Server::new(json!(null), json!(null), json!(null));
         for answer in [json!({ "mail": "Eve <eve@evil.example>" }), json!({ "mail": ["a@b.org"] }), json!({}), json!(3)]
         {
             assert!(labels(MAIL, &answer, &quiet).is_empty(), "{answer}");
         }
-        let long = "a".repeat(300);
-        assert!(labels("results.'/id' = { type = 'name' }", &json!({ "id": long }), &quiet).is_empty());
+        let long = "a".repeat(3_000);
+        for (kind, long) in
+            [("name", long.clone()), ("email", format!("{long}@example.org")), ("number", "1".repeat(3_000))]
+        {
+            let path = format!("results.'/id' = {{ type = '{kind}' }}");
+            assert!(labels(&path, &json!({ "id": long }), &quiet).is_empty(), "{kind}");
+        }
         let number = "results.'/n' = { type = 'number' }\nresults.'/id' = { type = 'name' }";
         let found = labels(number, &json!({ "n": 12.5, "id": 8812 }), &quiet);
         assert_eq!(found.iter().map(|(text, _)| text.as_str()).collect::<Vec<_>>(), ["8812", "12.5"]);

@@ -10,7 +10,7 @@ pub use arguments::for_model as schema_for_model;
 pub use listed::{Tools, UNREAD, Unfit, check_name};
 pub use names::{full_name, is_name_for_model, is_of, meant, name_for_model};
 
-use super::{InputType, Manifest, Reach, Rule, results};
+use super::{InputType, Manifest, Reach, Rule};
 use crate::class::Class;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -71,10 +71,7 @@ pub fn tool_manifests(server: &str, entries: &[Value], loosened: Option<&str>) -
 
 /// Checks that the arguments which set a result path exist.
 fn check_setters(tools: &Tools) -> Result<(), Error> {
-    let arguments = tools.manifests.iter().flat_map(|(tool, manifest)| {
-        manifest.arguments.keys().map(move |argument| results::argument_name(tool, argument))
-    });
-    let known: BTreeSet<String> = arguments.collect();
+    let known: BTreeSet<String> = tools.arguments().collect();
     for (tool, manifest) in &tools.manifests {
         for (path, result) in &manifest.results {
             let mut named = result.set_by.iter().flatten();

@@ -9,13 +9,13 @@ use crate::gateway::requests::Permitted;
 use crate::gateway::requests::facts::{Reach, Reached, SentRequest, ServerTool};
 use crate::reach::git_push;
 use crate::reach::jail_network::{self, GrantedHost, OfCommand, Traffic};
-use crate::reach::mcp::{self, Open};
+use crate::reach::mcp::{self, Called, Open};
 use crate::reach::network_command::{self, Order};
 use crate::registry::mcp as catalogue;
 use crate::registry::secrets::{self, Versioned};
 use crate::registry::{self, egress};
 use crate::sessions::store;
-use crate::turns::calls::{self, ResultBody, http};
+use crate::turns::calls::{self, ResultBody, ServerAnswer, http};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_judge::egress::{Grant, Request};
 use ironclaw_ledger::Entry;
@@ -55,9 +55,20 @@ pub(super) struct ServerCall {
 }
 
 impl ServerCall {
-    /// Returns the server, and the name of the tool there.
-    pub(super) fn name_on_server(&self) -> (&str, &str) {
-        (&self.tool.server, &self.tool.tool)
+    /// Returns the name of the tool on its server.
+    pub(super) fn tool_name(&self) -> &str {
+        &self.tool.tool
+    }
+
+    /// Returns the server, by whatever name it is registered.
+    pub(super) fn origin(&self) -> String {
+        catalogue::origin(&self.tool.registration.described)
+    }
+
+    /// Returns the answer of the server with the service that gave it.
+    fn answer(&self, content: Option<Value>) -> ServerAnswer {
+        let service = catalogue::service(&self.tool.registration.described);
+        ServerAnswer { content, origin: self.origin(), service, pin: self.tool.pin }
     }
 
     pub(super) const fn arguments(&self) -> &Map<String, Value> {
@@ -240,17 +251,18 @@ impl Executor {
         };
         let running = self.turns.running_calls.begin(place.turn, place.call, name);
         let begun = Instant::now();
-        let (mut result, traffic) = open.call(tool, arguments.clone(), left, &running).await;
+        let Called { mut result, mut content, traffic } = open.call(tool, arguments.clone(), left, &running).await;
         // A server at a URL, which has a login, has no gateway with traffic.
         let left = left.saturating_sub(begun.elapsed());
         if let Some(renewed) = self.renewed(place, call, &open, left).await {
             let left = left.saturating_sub(begun.elapsed());
-            (result, _) = renewed.call(tool, arguments.clone(), left, &running).await;
+            Called { result, content, .. } = renewed.call(tool, arguments.clone(), left, &running).await;
         }
         drop(running);
         if let Some(traffic) = traffic {
             self.record_traffic(place, traffic).await;
         }
+        result.answer = Some(Box::new(call.answer(content)));
         result
     }
 

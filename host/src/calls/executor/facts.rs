@@ -120,12 +120,11 @@ fn typing(
         return Ok(Typing { network, ..Typing::default() });
     }
     let mut handles = handles::for_task(tx, turn, &texts, agent, Handles::new(network.loopback), key)?;
+    let used = turns::used_handles(tx, turn.session, call)?;
     if !texts.is_empty() {
-        handles::add_returned(tx, turn, call, &mut handles, key)?;
+        handles::add_returned(tx, turn, handles::Judged { call, used: &used }, &mut handles, key)?;
     }
-    if !handles.is_empty() {
-        turns::used_handles(tx, turn.session, call)?.into_iter().for_each(|used| handles.mark_used(used));
-    }
+    used.into_iter().for_each(|used| handles.mark_used(used));
     let has_notes_of_others = handles::has_notes_of_others(tx, turn, key)?;
     Ok(Typing { network, handles, has_notes_of_others })
 }

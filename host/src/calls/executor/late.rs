@@ -11,10 +11,10 @@ use crate::registry::tools;
 use crate::sessions::store::Session;
 use crate::sessions::{Wake, store};
 use crate::turns::calls::{self, CallOutcome, CallRow, CallState, ResultBody};
-use crate::turns::items::{self, NewItem};
+use crate::turns::items::NewItem;
 use crate::turns::turn;
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::ids::{CallId, ItemId, MessageId};
+use ironclaw_contract::ids::{CallId, MessageId};
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_judge::Principal;
@@ -270,10 +270,7 @@ fn follow_up(executor: &Executor, tx: &mut WriteTx<'_>, late: &Late<'_>, result:
     let record = &executor.record;
     turns::end_late_call(tx, call.id, result.outcome.state())?;
     requests::finish(tx, call.id, result.outcome)?;
-    let (message, digest) = record_result(tx, record, place, row, result)?;
-    if let Some(returned) = executor.take_returned(tx, place, call, result)? {
-        items::set_returned(tx, message, &returned, &place.key)?;
-    }
+    let digest = record_result(tx, record, place, row, result)?;
     deliveries::set_state_of_call(tx, call.id)?;
     super::ran(tx, place, call, result, digest)?;
     if messages::follow_ups_of(tx, row.root)? >= FOLLOW_UPS_MAX {
@@ -342,14 +339,14 @@ pub(super) fn keep_tried(
     Ok(())
 }
 
-/// Records the result of a late call as a message. Returns its item, and its digest.
+/// Records the result of a late call as a message, and returns its digest.
 fn record_result(
     tx: &mut WriteTx<'_>,
     record: &Record,
     place: &Place,
     row: &Row,
     result: &ResultBody,
-) -> Result<(ItemId, Digest), Error> {
+) -> Result<Digest, Error> {
     let text = lookalike::neutralise(&result.text);
     let shown = format!("The result of {} ({}):\n{text}", row.tool, row.id);
     let author = Author::Tool { tool: row.tool.clone() };
@@ -358,7 +355,7 @@ fn record_result(
     let item = item.record(tx, place.session, &record.sealer)?;
     messages::insert_of_host(tx, message, place.session, item.tuple.seq)?;
     turns::set_late_result(tx, place.call, item.tuple.item)?;
-    Ok((item.tuple.item, digest))
+    Ok(digest)
 }
 
 fn follow_item(place: &Place, text: Labelled<&str>, author: Author, scope: String) -> Result<NewItem, Error> {

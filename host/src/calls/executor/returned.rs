@@ -1,37 +1,37 @@
 //! The values of an MCP server: what agents sent to it, and what it returned at the result paths of its tools.
 //!
 //! What is sent is recorded before it is sent, so no answer can be older than the record. Mints no label for a server whose tools people
-//! have not confirmed since the last restore: the restored record does not have everything that was sent. See
-//! [`ironclaw_judge::inputs::returned`].
+//! have not confirmed since the last restore, because the restored record does not have everything that was sent, and none for an answer
+//! of a service that was replaced meanwhile. See [`ironclaw_judge::inputs::returned`].
 
+use super::effect::ServerCall;
 use super::{Executor, Place};
-use crate::calls::executor::effect::ServerCall;
 use crate::registry::mcp;
 use crate::registry::tools::catalogue::ServerTool;
 use crate::sessions::store;
-use crate::turns::calls::{CallOutcome, CallRow, ResultBody};
+use crate::turns::calls::{self, CallOutcome, ResultBody, ServerAnswer};
 use crate::turns::items::OfAnswer;
 use ironclaw_judge::inputs::Input;
-use ironclaw_judge::inputs::returned::{Known, returned};
+use ironclaw_judge::inputs::returned::{Known, Returned, returned};
 use ironclaw_judge::manifest::results::{ResultPath, argument_name};
-use ironclaw_judge::provenance::sent;
+use ironclaw_judge::provenance::{Labels, sent};
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use ironclaw_store::tables::{facts, server_values};
 use ironclaw_text::{lookalike, visible};
 use serde_json::Value;
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
 /// Records the values that a call sends to its server, by argument. Those that a person typed count as set by no agent.
 pub(super) fn record_sent(tx: &mut WriteTx<'_>, call: &ServerCall, bound: &[Input]) -> Result<(), Error> {
-    let (server, tool) = call.name_on_server();
+    let origin = call.origin();
     let mut arguments = Value::Object(call.arguments().clone());
     for input in bound {
         if let Some(value) = arguments.pointer_mut(&input.at) {
-            server_values::insert_known(tx, server, &sent::wholes(&value.take()))?;
+            server_values::insert_known(tx, &origin, &sent::sent(&value.take()))?;
         }
     }
     for (argument, value) in arguments.as_object().into_iter().flatten() {
-        server_values::insert_sent(tx, server, &argument_name(tool, argument), &sent::sent(value))?;
+        server_values::insert_sent(tx, &origin, &argument_name(call.tool_name(), argument), &sent::sent(value))?;
     }
     Ok(())
 }
@@ -39,50 +39,67 @@ pub(super) fn record_sent(tx: &mut WriteTx<'_>, call: &ServerCall, bound: &[Inpu
 /// What the record has of a server.
 struct OfServer<'a, 'tx> {
     tx: &'a ReadTx<'tx>,
-    server: &'a str,
+    origin: &'a str,
+    /// The arguments of its present tools. One of a former tool can have set each path.
+    arguments: &'a BTreeSet<String>,
 }
 
 impl Known for OfServer<'_, '_> {
     type Error = Error;
 
-    fn is_sent(&self, text: &str, path: &ResultPath) -> Result<bool, Error> {
-        let arguments = server_values::arguments(self.tx, self.server, &sent::returned(text))?;
-        Ok(arguments.iter().any(|argument| path.is_set_by(argument)))
+    fn is_sent(&self, marks: &BTreeSet<String>, path: &ResultPath) -> Result<bool, Error> {
+        let sent = server_values::arguments(self.tx, self.origin, marks)?;
+        Ok(sent.iter().any(|argument| path.is_set_by(argument) || !self.arguments.contains(argument)))
     }
 
-    fn is_old(&self, text: &str) -> Result<bool, Error> {
-        server_values::is_known(self.tx, self.server, &sent::whole(text).into_iter().collect())
+    fn is_old(&self, marks: &BTreeSet<String>) -> Result<bool, Error> {
+        server_values::is_known(self.tx, self.origin, marks)
     }
 }
 
 impl Executor {
-    /// Returns the values at the result paths of an answer, and records the values of the answer as known.
+    /// Returns the values at the result paths of an answer, and records the values of the answer as known, also if the turn of its
+    /// call is over.
     pub(super) fn take_returned(
         &self,
         tx: &mut WriteTx<'_>,
         place: &Place,
-        row: &CallRow,
         result: &ResultBody,
-    ) -> Result<Option<OfAnswer>, ironclaw_store::error::Error> {
+    ) -> Result<Option<OfAnswer>, Error> {
         let Some(answer) = &result.answer else { return Ok(None) };
-        let agent = store::agent_of(tx, place.session)?.id;
-        let Some(tool) = mcp::tool_of(tx, agent, &row.tool)?.filter(|tool| tool.has_results) else { return Ok(None) };
-        let loopback = self.settings.now().host_policy.egress.loopback();
-        let mut values = match result.outcome == CallOutcome::Done && is_confirmed_since_restore(tx, &tool)? {
-            true => returned(&tool.manifest, answer, loopback, &OfServer { tx, server: &tool.server })?,
-            false => Vec::new(),
+        let called = calls::find(tx, place.call)?.zip(store::find(tx, place.session)?);
+        let tool = called.map(|(row, session)| mcp::tool_of(tx, session.agent, &row.tool)).transpose()?.flatten();
+        let taken = match tool {
+            Some(tool) if result.outcome == CallOutcome::Done => self.values_of(tx, &tool, answer)?,
+            Some(_) | None => None,
         };
-        values.retain(|value| is_plain(&value.text));
-        server_values::insert_known(tx, &tool.server, &sent::wholes(answer))?;
-        Ok(Some(OfAnswer { server: tool.server.clone(), values }))
+        if mcp::has_result_paths(tx, &answer.origin)? {
+            let text = sent::sent(&Value::String(result.text.clone()));
+            let content = answer.content.as_ref().map(sent::sent).unwrap_or_default();
+            server_values::insert_known(tx, &answer.origin, &text.into_iter().chain(content).collect())?;
+        }
+        Ok(taken)
     }
-}
 
-/// Returns whether people confirmed the tools of a server in this generation of the record.
-fn is_confirmed_since_restore(tx: &ReadTx<'_>, tool: &Arc<ServerTool>) -> Result<bool, Error> {
-    let Some((_, at)) = mcp::find(tx, &tool.server)?.and_then(|server| server.confirmed) else { return Ok(false) };
-    // A generation is at least the time of its begin.
-    Ok(u64::try_from(at).is_ok_and(|at| at >= facts::generation(tx).unwrap_or(u64::MAX)))
+    /// Returns the values of an answer to a call of a tool, as people confirmed it now.
+    fn values_of(&self, tx: &ReadTx<'_>, tool: &ServerTool, answer: &ServerAnswer) -> Result<Option<OfAnswer>, Error> {
+        let ServerAnswer { content, origin, service, pin } = answer;
+        let (Some(arguments), Some(content)) = (&tool.arguments, content) else { return Ok(None) };
+        let Some(server) = mcp::find(tx, &tool.server)? else { return Ok(None) };
+        let is_same = mcp::service(&server.described) == *service && tool.pin == *pin;
+        // A generation is at least the time of its begin.
+        let begun = i64::try_from(facts::generation(tx)?).unwrap_or(i64::MAX);
+        if !is_same || server.confirmed.is_none_or(|(_, at)| at < begun) {
+            return Ok(None);
+        }
+        let loopback = self.settings.now().host_policy.egress.loopback();
+        let values = returned(&tool.manifest, content, loopback, &OfServer { tx, origin, arguments })?;
+        let values = values.into_iter().map(|value| match is_plain(&value.text) {
+            true => value,
+            false => Returned { labels: Labels::NONE, ..value },
+        });
+        Ok(Some(OfAnswer { server: tool.server.clone(), service: *service, values: values.collect() }))
+    }
 }
 
 /// Returns whether a person sees all characters of a text as they are.

@@ -11,6 +11,7 @@ use crate::gateway::requests::{self, Status};
 use crate::registry::{Agent, egress};
 use crate::sessions::store;
 use crate::turns::calls::{self, Call, CallOutcome, CallRow, CallState, Judged, ReadCall, ResultBody, Runs, TurnFacts};
+use crate::turns::items;
 use crate::turns::turn::{self, Position, Turn};
 use ironclaw_contract::ids::{AgentId, CallId};
 use ironclaw_contract::seam::message::Author;
@@ -89,19 +90,36 @@ impl Executor {
     /// Records the outcome of a call that was started.
     async fn settle_started(self: &Arc<Self>, place: Place, when: When, outcome: Outcome) -> Result<(), Error> {
         let executor = Arc::clone(self);
-        let settle = move |tx: &mut WriteTx<'_>| match (when, outcome) {
-            (When::InTurn, Outcome::Known(result)) => executor.settle(tx, &place, &result),
-            (When::InTurn, Outcome::Unknown(tried)) => executor.lose(tx, &place, tried.as_ref()),
-            (When::Late, Outcome::Known(result)) => late::settle(&executor, tx, &place, &result),
-            (When::Late, Outcome::Unknown(tried)) => match requests::find_by_call(tx, place.call)? {
-                Some(row) => {
-                    late::lose(tx, &executor.record, &row, "everything was stopped")?;
-                    late::keep_tried(tx, &executor.record, &place, tried.as_ref())
+        let settle = move |tx: &mut WriteTx<'_>| match outcome {
+            Outcome::Known(result) => {
+                let before = calls::find(tx, place.call)?.and_then(|row| row.result);
+                let returned = executor.take_returned(tx, &place, &result)?;
+                match when {
+                    When::InTurn => executor.settle(tx, &place, &result)?,
+                    When::Late => late::settle(&executor, tx, &place, &result)?,
                 }
-                None => Ok(requests::finish(tx, place.call, CallOutcome::Unknown)?),
+                let item = calls::find(tx, place.call)?.and_then(|row| row.result).filter(|item| Some(*item) != before);
+                returned
+                    .zip(item)
+                    .map_or(Ok(()), |(returned, item)| items::set_returned(tx, item, &returned, &place.key))
+            }
+            Outcome::Unknown(tried) => match when {
+                When::InTurn => executor.lose(tx, &place, tried.as_ref()),
+                When::Late => executor.lose_late(tx, &place, tried.as_ref()),
             },
         };
         self.record.state.write(settle).await
+    }
+
+    /// Records that a late call was given up, with the attempts of its server.
+    fn lose_late(&self, tx: &mut WriteTx<'_>, place: &Place, tried: Option<&ResultBody>) -> Result<(), Error> {
+        match requests::find_by_call(tx, place.call)? {
+            Some(row) => {
+                late::lose(tx, &self.record, &row, "everything was stopped")?;
+                late::keep_tried(tx, &self.record, place, tried)
+            }
+            None => Ok(requests::finish(tx, place.call, CallOutcome::Unknown)?),
+        }
     }
 
     /// Judges a call again, uses its approvals up, and marks it as running. Returns `None` if it does not run.

@@ -34,11 +34,22 @@ pub(super) fn answer(server: &str, answer: Answer, secrets: &[SecretText]) -> (b
 /// Returns the answer of a tool as JSON: its structured content, or its text. An answer with a secret is none.
 pub(super) fn content(answer: &Answer, secrets: &[SecretText]) -> Option<Value> {
     let Answer::Done(Output { text, is_error: false, structured, .. }) = answer else { return None };
+    let content = match structured {
+        Some(structured) => structured.clone(),
+        None => serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone())),
+    };
     let has_secret = |words: &str| without_secrets(words.to_owned(), secrets) != words;
-    match structured {
-        Some(structured) => Some(structured).filter(|found| !has_secret(&found.to_string())).cloned(),
-        None if has_secret(text) => None,
-        None => Some(serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone()))),
+    (!has_text(&content, &has_secret)).then_some(content)
+}
+
+/// Returns whether a text or a key of a value is one of these. Escapes of JSON hide none.
+fn has_text(value: &Value, is_it: &dyn Fn(&str) -> bool) -> bool {
+    match value {
+        Value::String(text) => is_it(text),
+        Value::Array(values) => values.iter().any(|value| has_text(value, is_it)),
+        Value::Object(fields) => fields.iter().any(|(name, value)| is_it(name) || has_text(value, is_it)),
+        Value::Number(number) => is_it(&number.to_string()),
+        Value::Null | Value::Bool(_) => false,
     }
 }
 

@@ -4,7 +4,7 @@
 
 use super::{find, login};
 use crate::registry::secrets::{self, SecretName, Versioned};
-use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::seam::change::McpRegister;
 use ironclaw_state::{Error, ReadTx};
 use serde::Serialize;
@@ -73,6 +73,19 @@ impl Place {
             Self::JailWithHosts | Self::Remote => true,
         }
     }
+}
+
+/// Returns the server behind a description, by whatever name it is registered: the origin of its URL, or its command.
+pub fn origin(described: &McpRegister) -> String {
+    match &described.url {
+        Some(url) => url.split('/').take(3).collect::<Vec<_>>().join("/").to_lowercase(),
+        None => described.command.join(" "),
+    }
+}
+
+/// Returns the digest of a description: another service has another one.
+pub fn service(described: &McpRegister) -> Digest {
+    Digest::of(&canonical::to_vec(described))
 }
 
 impl Registration {

@@ -12,7 +12,7 @@ use ironclaw_contract::ids::AgentId;
 use ironclaw_judge::manifest::server::schema_for_model;
 use ironclaw_state::ReadTx;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// Bytes of the listings whose tools one thread keeps.
@@ -56,6 +56,7 @@ impl Texts {
         let (listed, seen_tools) = (confirmed.by_name(), seen.by_name());
         let floored: Arc<[String]> = tools.floored_names().map(str::to_owned).collect();
         let has_results = tools.manifests.values().any(|manifest| !manifest.results.is_empty());
+        let arguments = has_results.then(|| Arc::new(tools.arguments().collect::<BTreeSet<_>>()));
         let tools = tools.for_network(self.has_network).manifests.into_iter().filter_map(|(tool, manifest)| {
             let one = listed.get(tool.as_str())?;
             let pin = confirmed.pin_of(one);
@@ -66,7 +67,7 @@ impl Texts {
                 parameters: levels::harmless_schema(schema_for_model(&one["inputSchema"]).ok()?),
                 manifest,
                 floored: Arc::clone(&floored),
-                has_results,
+                arguments: arguments.clone(),
                 is_current: seen_tools.get(tool.as_str()).is_some_and(|now| seen.pin_of(now) == pin),
                 pin,
             };

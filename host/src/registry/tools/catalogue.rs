@@ -297,7 +297,7 @@ pub(super) mod tests {
             parameters: schema,
             manifest: tools.manifests[tool].clone(),
             floored: Arc::default(),
-            has_results: false,
+            arguments: None,
             pin: Digest::of(b"pin"),
             is_current: true,
         }

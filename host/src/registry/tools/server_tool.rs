@@ -3,6 +3,7 @@
 use ironclaw_contract::canonical::Digest;
 use ironclaw_judge::manifest::Manifest;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A tool of an MCP server that an agent has.
@@ -20,8 +21,8 @@ pub struct ServerTool {
     pub manifest: Manifest,
     /// The names of all tools of the server that take values by reference alone, or that the host cannot enforce.
     pub floored: Arc<[String]>,
-    /// True if a tool of the server has result paths.
-    pub has_results: bool,
+    /// The arguments of all tools of the server, as `TOOL.ARGUMENT`, if one of them has result paths.
+    pub arguments: Option<Arc<BTreeSet<String>>>,
     /// The pin of the confirmed listing.
     pub pin: Digest,
     /// True if the server lists the tool as people confirmed it.

@@ -2,6 +2,7 @@
 //!
 //! Never says more than is known: a call whose effect is in doubt is neither done nor failed.
 
+use ironclaw_contract::canonical::Digest;
 use ironclaw_store::tables::turns::CallOutcome;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,8 +15,21 @@ pub struct ResultBody {
     pub outcome: CallOutcome,
     /// The text for the model.
     pub text: String,
-    /// The answer of the server of the tool, until the result is recorded.
-    pub answer: Option<Value>,
+    /// The answer of an MCP server, until the result is recorded.
+    pub answer: Option<Box<ServerAnswer>>,
+}
+
+/// The answer of an MCP server to a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerAnswer {
+    /// The structured content, or the text; `None` for an error, and for an answer with a secret.
+    pub content: Option<Value>,
+    /// The origin of the server.
+    pub origin: String,
+    /// The service to which the call was sent. See [`crate::registry::mcp::service`].
+    pub service: Digest,
+    /// The pin of the tool.
+    pub pin: Digest,
 }
 
 /// The stored form of a body. A body of an earlier version has `ok` alone.
@@ -51,7 +65,7 @@ impl ResultBody {
     }
 
     /// Makes the body of a call with an outcome.
-    pub const fn with_outcome(outcome: CallOutcome, text: String) -> Self {
+    pub fn with_outcome(outcome: CallOutcome, text: String) -> Self {
         Self { outcome, text, answer: None }
     }
 

@@ -27,40 +27,50 @@ fn own_key(tx: &mut WriteTx<'_>) -> Result<DigestKey, Error> {
     Ok(key)
 }
 
-/// Records values that an agent sent to a server in an argument, which is written as `TOOL.ARGUMENT`.
-pub fn insert_sent(tx: &mut WriteTx<'_>, server: &str, argument: &str, values: &BTreeSet<String>) -> Result<(), Error> {
+/// Marks of one value that have rows of their own. A longer one counts as every value.
+const MARKS_MAX: usize = 16_384;
+
+/// The mark of an argument or an answer that may have had any value.
+const EVERYTHING: &str = "*";
+
+/// Records the marks of a value that an agent sent to the server at a place, in an argument that is written as `TOOL.ARGUMENT`.
+pub fn insert_sent(tx: &mut WriteTx<'_>, place: &str, argument: &str, marks: &BTreeSet<String>) -> Result<(), Error> {
+    if marks.is_empty() {
+        return Ok(());
+    }
     let key = own_key(tx)?;
-    for value in values {
-        let sql = "INSERT OR IGNORE INTO server_values (server, digest, argument) VALUES (?1, ?2, ?3)";
-        tx.execute(sql, params![server, key.digest(value), argument])?;
+    let everything = BTreeSet::from([EVERYTHING.to_owned()]);
+    for mark in if marks.len() > MARKS_MAX { &everything } else { marks } {
+        let sql = "INSERT OR IGNORE INTO server_values (place, digest, argument) VALUES (?1, ?2, ?3)";
+        tx.execute(sql, params![place, key.digest(mark), argument])?;
     }
     Ok(())
 }
 
-/// Records values of a server that no agent set: those that a person typed, and those of its answers.
-pub fn insert_known(tx: &mut WriteTx<'_>, server: &str, values: &BTreeSet<String>) -> Result<(), Error> {
-    insert_sent(tx, server, NO_ARGUMENT, values)
+/// Records the marks of a value of a server that no agent set: one that a person typed, or one of its answers.
+pub fn insert_known(tx: &mut WriteTx<'_>, place: &str, marks: &BTreeSet<String>) -> Result<(), Error> {
+    insert_sent(tx, place, NO_ARGUMENT, marks)
 }
 
-/// Returns whether a server has one of these values, from an argument or from an answer.
-pub fn is_known(tx: &ReadTx<'_>, server: &str, values: &BTreeSet<String>) -> Result<bool, Error> {
+/// Returns whether the server at a place has one of these marks, from an argument or from an answer.
+pub fn is_known(tx: &ReadTx<'_>, place: &str, marks: &BTreeSet<String>) -> Result<bool, Error> {
     let Some(key) = key(tx)? else { return Ok(false) };
-    for value in values {
-        let sql = "SELECT EXISTS (SELECT 1 FROM server_values WHERE server = ?1 AND digest = ?2)";
-        if tx.get(sql, params![server, key.digest(value)], |row| row.get(0))? {
+    for mark in marks.iter().map(String::as_str).chain([EVERYTHING]) {
+        let sql = "SELECT EXISTS (SELECT 1 FROM server_values WHERE place = ?1 AND digest = ?2)";
+        if tx.get(sql, params![place, key.digest(mark)], |row| row.get(0))? {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-/// Returns the arguments in which agents sent one of these values to a server.
-pub fn arguments(tx: &ReadTx<'_>, server: &str, values: &BTreeSet<String>) -> Result<BTreeSet<String>, Error> {
+/// Returns the arguments in which agents sent one of these marks to the server at a place.
+pub fn arguments(tx: &ReadTx<'_>, place: &str, marks: &BTreeSet<String>) -> Result<BTreeSet<String>, Error> {
     let mut all = BTreeSet::new();
     let Some(key) = key(tx)? else { return Ok(all) };
-    for value in values {
-        let sql = "SELECT argument FROM server_values WHERE server = ?1 AND digest = ?2 AND argument <> ?3";
-        let found: Vec<String> = tx.list(sql, params![server, key.digest(value), NO_ARGUMENT], |row| row.get(0))?;
+    for mark in marks.iter().map(String::as_str).chain([EVERYTHING]) {
+        let sql = "SELECT argument FROM server_values WHERE place = ?1 AND digest = ?2 AND argument <> ?3";
+        let found: Vec<String> = tx.list(sql, params![place, key.digest(mark), NO_ARGUMENT], |row| row.get(0))?;
         all.extend(found);
     }
     Ok(all)

@@ -180,13 +180,28 @@ fn value_that_an_agent_sent_is_none_of_the_server() {
             office.reject(calls.last().expect("a call"));
         }
     }
+    // Under another name of the same server, too.
+    office.host.ctl(&["mcp", "grant", "b", "other", "--yes"]).ok();
+    let (calls, _) =
+        office.ask("b", "name", ALLOWED, &[("other__addContact", json!({ "name": "x", "mail": "ida@bad.example" }))]);
+    assert_eq!(end(&calls), ("done", None));
+    office.servers.answer("contact", people("ida@bad.example"));
+    let (calls, _) = office.ask("a", "name", ALLOWED, &[look(), ("shop__write", letter(link("r6.email.1")))]);
+    assert_eq!(end(&calls), ("refused", Some("call_link_label")), "{calls:?}");
+    // A stranger's entry beside one that an agent once sent is not the only one.
+    office
+        .servers
+        .answer("contact", json!({ "people": [{ "mail": "eve@evil.example" }, { "mail": "zed@stranger.example" }] }));
+    let (calls, _) = office.ask("a", "beside", ALLOWED, &[look(), ("shop__write", letter(link("r6.email.2")))]);
+    assert_eq!(end(&calls), ("asked", Some("call_input")), "{calls:?}");
+    office.reject(calls.last().expect("a call"));
     // The digests outlive the conversations.
     for session in office.host.ctl(&["--json", "session", "list"]).ok().json().as_array().expect("a list") {
         office.host.ctl(&["session", "remove", session["id"].as_str().expect("an id"), "--yes"]).ok();
     }
     office.servers.answer("contact", people("eve@evil.example"));
     let (calls, _) = office.ask("a", "later", ALLOWED, &[look(), ("shop__write", letter(link("r6.email.1")))]);
-    assert_eq!(end(&calls), ("refused", Some("call_link_unknown")), "{calls:?}");
+    assert_eq!(end(&calls), ("refused", Some("call_link_label")), "{calls:?}");
 }
 
 #[test]

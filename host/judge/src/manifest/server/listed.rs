@@ -4,7 +4,7 @@
 //! nothing else. See [`super::arguments`].
 
 use super::super::floors::Floors;
-use super::super::{Argument, InputType, Manifest, Reach, Rule};
+use super::super::{Argument, InputType, Manifest, Reach, Rule, results};
 use super::arguments;
 use super::names::{full_name, name_for_model};
 use crate::class::Class;
@@ -70,6 +70,13 @@ impl Tools {
             self.manifests.values_mut().for_each(Manifest::keep_inside);
         }
         self
+    }
+
+    /// Returns the arguments of all tools, as `TOOL.ARGUMENT`.
+    pub fn arguments(&self) -> impl Iterator<Item = String> {
+        self.manifests.iter().flat_map(|(tool, manifest)| {
+            manifest.arguments.keys().map(move |argument| results::argument_name(tool, argument))
+        })
     }
 
     /// Returns the names of the tools with hard floors, and of those whose schema cannot be enforced.

@@ -64,17 +64,21 @@ pub fn values(span: &TypedSpan<'_>, names: &[String], loopback: Loopback) -> Vec
     all
 }
 
-/// Characters of the longest name.
-const NAME_CHARACTERS_MAX: usize = 200;
+/// Characters of the longest value of an answer, and of the longest address of the web.
+const WHOLE_CHARACTERS_MAX: usize = 200;
+const URL_CHARACTERS_MAX: usize = 600;
 
 /// Returns the value of a type that a text is as a whole.
 pub fn whole(kind: InputType, text: &str, loopback: Loopback) -> Option<TypedValue> {
+    let characters_max = if kind == InputType::Url { URL_CHARACTERS_MAX } else { WHOLE_CHARACTERS_MAX };
+    if text.chars().nth(characters_max).is_some() {
+        return None;
+    }
     match kind {
         InputType::Any => None,
         InputType::Name | InputType::Title | InputType::Path => {
             let is_plain = !text.trim().is_empty() && !text.contains(char::is_control);
-            let is_short = text.chars().count() <= NAME_CHARACTERS_MAX;
-            (is_plain && is_short).then(|| value(kind, text, 0..text.len()))
+            is_plain.then(|| value(kind, text, 0..text.len()))
         }
         InputType::Email
         | InputType::Url
@@ -89,10 +93,15 @@ pub fn whole(kind: InputType, text: &str, loopback: Loopback) -> Option<TypedVal
     }
 }
 
+/// Returns whether an address mixes the letters of ASCII with other ones, which can look alike.
+pub fn is_mixed(kind: InputType, text: &str) -> bool {
+    let is_address = matches!(kind, InputType::Email | InputType::Url);
+    is_address && !text.is_ascii() && text.contains(|next: char| next.is_ascii_alphabetic())
+}
+
 fn value(kind: InputType, text: impl Into<String>, bytes: Range<usize>) -> TypedValue {
     let text = text.into();
-    let is_address = matches!(kind, InputType::Email | InputType::Url);
-    let is_mixed = is_address && !text.is_ascii() && text.contains(|next: char| next.is_ascii_alphabetic());
+    let is_mixed = is_mixed(kind, &text);
     TypedValue { kind, text, bytes, number: None, field: None, is_mixed }
 }
 

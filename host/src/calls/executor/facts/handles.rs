@@ -4,19 +4,20 @@
 
 use super::TaskText;
 use crate::registry::tools::RECALL;
-use crate::registry::{Agent, destinations};
+use crate::registry::{Agent, destinations, mcp};
 use crate::turns::calls::ResultBody;
 use crate::turns::items;
 use crate::turns::turn::{Task, Turn};
 use ironclaw_contract::ids::{CallId, PersonId};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_judge::Principal;
-use ironclaw_judge::inputs::{self, Answer, Handles};
+use ironclaw_judge::inputs::{self, Answer, HandleId, Handles, Holder};
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_store::error::Error;
 use ironclaw_store::tables::{items as stored, turns};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// Messages among which the person's earlier one is looked for. In a conversation of many people it may be further back.
 const EARLIER_MAX: usize = 16;
@@ -43,6 +44,13 @@ pub(super) fn for_task(
     Ok(handles)
 }
 
+/// A recorded call that is judged, and the values that calls of its session used.
+#[derive(Clone, Copy)]
+pub(super) struct Judged<'a> {
+    pub(super) call: Option<CallId>,
+    pub(super) used: &'a [HandleId],
+}
+
 /// Results with values that one judgement reads.
 const RESULTS_MAX: usize = 32;
 
@@ -51,21 +59,32 @@ const RESULTS_MAX: usize = 32;
 pub(super) fn add_returned(
     tx: &ReadTx<'_>,
     turn: &Turn,
-    call: Option<CallId>,
+    judged: Judged<'_>,
     handles: &mut Handles,
     key: &ContentKey,
 ) -> Result<(), Error> {
+    let Judged { call, used } = judged;
     let output = call.map(|call| turns::find_call(tx, call)).transpose()?.flatten().map(|row| row.output);
     let before = output.map(|output| items::find(tx, output)).transpose()?.flatten().map(|item| item.tuple.seq);
-    let results = stored::with_returned(tx, turn.session, before.unwrap_or(u64::MAX), RESULTS_MAX)?;
+    let mut results = stored::with_returned(tx, turn.session, before.unwrap_or(u64::MAX), RESULTS_MAX)?;
     if results.is_empty() {
         return Ok(());
+    }
+    // An earlier result whose value a call used counts however many came after it.
+    let oldest = results.last().map_or(0, |result| result.tuple.seq);
+    let used: BTreeSet<u64> = used.iter().filter(|id| id.holder == Holder::Result).map(|id| id.seq).collect();
+    for seq in used.into_iter().rev().filter(|seq| *seq < oldest) {
+        results.extend(stored::with_returned(tx, turn.session, seq + 1, 1)?);
     }
     let task = Task::find(tx, turn.id)?.turns;
     for result in results.into_iter().rev() {
         let Some(row) = turns::find_call_by_result(tx, turn.session, result.tuple.item)? else { continue };
         let is_own = turns::find(tx, row.turn)?.is_some_and(|of_call| of_call.principal == turn.principal);
         let Some(returned) = items::returned(tx, result.tuple.item, key)?.filter(|_| is_own) else { continue };
+        let now = mcp::find(tx, &returned.server)?.map(|server| mcp::service(&server.described));
+        if now != Some(returned.service) {
+            continue;
+        }
         let task = if task.contains(&row.turn) { inputs::Task::This } else { inputs::Task::Earlier };
         let (item, seq, server) = (result.tuple.item, result.tuple.seq, returned.server.as_str());
         handles.add_returned(Answer { item, seq, server, task }, returned.values);
