@@ -65,7 +65,7 @@ pub fn wholes(text: &str) -> BTreeSet<String> {
     numbers(&plain).into_iter().chain(whole(&plain)).collect()
 }
 
-/// Returns the text in one form: of compatible letters, small, and without characters that nobody sees.
+/// Returns the text in one form: of compatible letters, small, and without invisible characters.
 fn plain(text: &str) -> String {
     let is_seen = |next: &char| !matches!(next, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{feff}');
     text.nfkc().filter(is_seen).collect::<String>().to_lowercase()
