@@ -128,7 +128,7 @@ pub struct Handle {
     pub text: String,
     /// Its labels, for a tool of any server. See [`Handle::labels_for`].
     pub labels: Labels,
-    /// The server that returned it; `None` for a typed value.
+    /// The server that returned it, or that alone knows the typed name; `None` for another typed value.
     pub server: Option<String>,
     /// True if an address mixes letters that can look alike.
     pub is_mixed: bool,
@@ -166,12 +166,18 @@ impl Handle {
         literal.as_str().is_some_and(|text| self.number.as_deref() == Some(text) && self.text != text)
     }
 
-    /// Returns its labels for a tool of a server. What a server made in a session is known to this server alone.
+    /// Returns its labels for a tool of a server. What a server made in a session, and a name that no other one knows, say nothing to others.
     pub fn labels_for(&self, server: &str) -> Labels {
-        match &self.server {
-            Some(own) if own != server => self.labels.without_created(),
-            Some(_) | None => self.labels,
+        match (&self.server, self.id.holder) {
+            (Some(own), Holder::Result) if own != server => self.labels.without_created(),
+            (Some(own), Holder::Message) if own != server => Labels::NONE,
+            (Some(_) | None, _) => self.labels,
         }
+    }
+
+    /// Returns whether a person typed it.
+    pub fn is_typed(&self) -> bool {
+        self.id.holder == Holder::Message
     }
 
     /// Returns whether a field takes its value.
@@ -219,25 +225,41 @@ pub enum Equal<'a> {
 #[derive(Debug, Clone, Default)]
 pub struct Handles {
     all: Vec<Handle>,
+    /// The names that a server knows, with the server.
+    names: BTreeMap<String, String>,
     loopback: Loopback,
 }
 
 impl Handles {
     pub fn new(loopback: Loopback) -> Self {
-        Self { all: Vec::new(), loopback }
+        Self { all: Vec::new(), names: BTreeMap::new(), loopback }
     }
 
     pub const fn loopback(&self) -> Loopback {
         self.loopback
     }
 
+    /// Makes a name known that a server returned. In a message it is a value for tools of this server.
+    pub fn add_name(&mut self, server: &str, name: &str) {
+        self.names.entry(name.to_owned()).or_insert_with(|| server.to_owned());
+    }
+
     /// Adds the values of a message of the turn's person. `names` are those that the host knows.
     pub fn add(&mut self, message: &Message<'_>, names: &[String]) {
         let Message { item, seq, spans, task } = message;
-        let found = spans.iter().flat_map(|span| values::values(span, names, self.loopback));
+        let of_servers: Vec<String> = self.names.keys().filter(|name| !names.contains(name)).cloned().collect();
+        let of_host = spans.iter().flat_map(|span| values::values(span, names, self.loopback));
+        // They come last, so that the number of no other value depends on what servers returned.
+        let of_server = spans.iter().flat_map(|span| values::values(span, &of_servers, self.loopback));
+        let of_server = of_server.filter(|value| value.kind == InputType::Name);
+        let found: Vec<TypedValue> = of_host.chain(of_server).collect();
         let begin = self.all.len();
         let mut counts: BTreeMap<InputType, u32> = BTreeMap::new();
         for TypedValue { kind, text, number, field, is_mixed, .. } in found {
+            let server = match kind {
+                InputType::Name if !names.contains(&text) => self.names.get(&text).cloned(),
+                _ => None,
+            };
             let same = self.all[begin..].iter_mut().find(|known| known.id.kind == kind && known.text == text);
             if let Some(known) = same {
                 known.fields.extend(field);
@@ -256,7 +278,7 @@ impl Handles {
                 task: *task,
                 text,
                 labels: Labels::from_provenance(Provenance::Slot),
-                server: None,
+                server,
                 is_mixed,
                 normal,
                 number,
@@ -350,7 +372,7 @@ impl Handles {
     pub fn is_clear(&self, handle: &Handle, taken: Taken<'_>, field: &str) -> bool {
         let is_like = |other: &&Handle| other.task == handle.task && other.id.kind == handle.id.kind;
         // A value of the same answer that lacks its label can be the one that is meant.
-        let is_meant = |other: &&Handle| other.is_taken(taken) || other.server.is_some() && other.item == handle.item;
+        let is_meant = |other: &&Handle| other.is_taken(taken) || !other.is_typed() && other.item == handle.item;
         let same_type = || self.all.iter().filter(is_like).filter(is_meant);
         let is_alone = same_type().all(|other| other.normal == handle.normal);
         let mut named = same_type().filter(|other| other.is_named_for(field));

@@ -48,7 +48,7 @@ impl ArgumentOrigin {
         let handle = of.inputs.handle(name).and_then(|id| of.handles.find(id));
         match handle {
             Some(handle) => {
-                let typed = handle.server.is_none();
+                let typed = handle.is_typed();
                 Self { argument, typed, labels: handle.labels, item: Some(handle.item), handle: Some(handle.id) }
             }
             None => Self {

@@ -119,11 +119,15 @@ fn typing(
     if !catalogue.has_inputs() {
         return Ok(Typing { network, ..Typing::default() });
     }
-    let mut handles = handles::for_task(tx, turn, &texts, agent, Handles::new(network.loopback), key)?;
     let used = turns::used_handles(tx, turn.session, call)?;
-    if !texts.is_empty() {
-        handles::add_returned(tx, turn, handles::Judged { call, used: &used }, &mut handles, key)?;
-    }
+    let returned = match texts.is_empty() {
+        true => Vec::new(),
+        false => handles::returned(tx, turn, handles::Judged { call, used: &used }, key)?,
+    };
+    let mut handles = Handles::new(network.loopback);
+    returned.iter().for_each(|found| found.add_names(&mut handles));
+    let mut handles = handles::for_task(tx, turn, &texts, agent, handles, key)?;
+    returned.into_iter().for_each(|found| found.add(&mut handles));
     used.into_iter().for_each(|used| handles.mark_used(used));
     let has_notes_of_others = handles::has_notes_of_others(tx, turn, key)?;
     Ok(Typing { network, handles, has_notes_of_others })

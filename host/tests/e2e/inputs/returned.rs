@@ -15,6 +15,8 @@ fn shop_listing() -> Vec<String> {
         ("contact", object(json!({ "query": text }))),
         ("addContact", object(json!({ "name": text, "mail": text }))),
         ("write", object(json!({ "to": text, "body": text }))),
+        ("channels", object(json!({}))),
+        ("post", object(json!({ "channel": text, "body": text }))),
     ];
     tools
         .map(|(name, schema)| json!({ "name": name, "description": "Acts.", "inputSchema": schema }).to_string())
@@ -68,6 +70,21 @@ class = "send"
 reach = "outside"
 effect = "writes to {to}"
 arguments.to = { rule = "floor", type = "email", needs = ["StructuredResult"] }
+arguments.body = { rule = "content", outward = true }
+
+[[tool]]
+name = "channels"
+class = "read"
+reach = "outside"
+effect = "lists channels"
+results."/channels/*" = { type = "name" }
+
+[[tool]]
+name = "post"
+class = "send"
+reach = "outside"
+effect = "posts to {channel}"
+arguments.channel = { rule = "floor", type = "name" }
 arguments.body = { rule = "content", outward = true }
 "#;
 
@@ -202,6 +219,26 @@ fn value_that_an_agent_sent_is_none_of_the_server() {
     office.servers.answer("contact", people("eve@evil.example"));
     let (calls, _) = office.ask("a", "later", ALLOWED, &[look(), ("shop__write", letter(link("r6.email.1")))]);
     assert_eq!(end(&calls), ("refused", Some("call_link_label")), "{calls:?}");
+}
+
+#[test]
+fn typed_name_of_a_server_needs_no_question() {
+    let office = shop();
+    office.servers.answer("channels", json!({ "channels": ["general", "random"] }));
+    let post =
+        |server: &str, channel: &str| (format!("{server}__post"), json!({ "channel": channel, "body": "hello" }));
+    let asks = [("shop", "general", "done", None), ("other", "general", "asked", Some("call_input"))];
+    for (at, (server, channel, status, code)) in asks.into_iter().enumerate() {
+        let (tool, arguments) = post(server, channel);
+        let calls = [("shop__channels", json!({})), (tool.as_str(), arguments)];
+        let (calls, _) = office.ask("a", &format!("t{at}"), "/allow read send -- post hello to general", &calls);
+        assert_eq!(end(&calls), (status, code), "{server}: {calls:?}");
+        office.reject(calls.last().expect("a call"));
+    }
+    let (tool, arguments) = post("shop", "random");
+    let calls = [("shop__channels", json!({})), (tool.as_str(), arguments)];
+    let (calls, _) = office.ask("a", "untyped", "/allow read send -- post hello to general", &calls);
+    assert_eq!(end(&calls), ("asked", Some("call_input")), "the person typed another one: {calls:?}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::inputs::returned::Returned;
-use crate::inputs::{Answer, Task};
+use crate::inputs::{Answer, Handles, Task};
 use crate::provenance::{Labels, Provenance};
 use ironclaw_operator::InputType;
 
@@ -60,4 +60,22 @@ fn returned_value_meets_no_floor_of_typed_ones() {
     }
     // What a server returned to another one is its value too.
     assert_eq!(finding("\"StructuredResult\"", reference(), RETURNED, "crm", Task::This), None);
+}
+
+#[test]
+fn typed_name_of_a_server_meets_floors_of_this_server_alone() {
+    let call = Call::asking("name", "").typed("post the plan to general, and tell Ana");
+    let mut known = Handles::new(Loopback::Refused);
+    known.add_name("mail", "general");
+    known.add(&message(12, call.typed, Task::This), &["Ana".to_owned()]);
+    let ids: Vec<String> = known.iter().map(|handle| format!("{} {}", handle.id, handle.text)).collect();
+    assert_eq!(ids, ["m12.name.1 Ana", "m12.name.2 general"], "the name of a server moves no other one");
+    for (server, code) in [("mail", Some(CallInput)), ("shop", Some(CallLinkLabel))] {
+        let (manifest, parameters) = (&call.manifest, &call.schema);
+        let tool = Tool { server, name: "send", manifest, parameters, floored: &[] };
+        let Value::Object(mut arguments) = to(link("m12.name.2")) else { unreachable!("an object") };
+        let found = bind(&mut arguments, Some(tool), &[], &known, &|_| false).findings;
+        // For its own server it is one of two names that the person typed.
+        assert_eq!(found.first().map(|finding| finding.code), code, "{server}");
+    }
 }

@@ -6,12 +6,13 @@ use super::TaskText;
 use crate::registry::tools::RECALL;
 use crate::registry::{Agent, destinations, mcp};
 use crate::turns::calls::ResultBody;
-use crate::turns::items;
+use crate::turns::items::{self, OfAnswer};
 use crate::turns::turn::{Task, Turn};
-use ironclaw_contract::ids::{CallId, PersonId};
+use ironclaw_contract::ids::{CallId, ItemId, PersonId};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_judge::Principal;
 use ironclaw_judge::inputs::{self, Answer, HandleId, Handles, Holder};
+use ironclaw_operator::InputType;
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_store::error::Error;
@@ -54,21 +55,42 @@ pub(super) struct Judged<'a> {
 /// Results with values that one judgement reads.
 const RESULTS_MAX: usize = 32;
 
-/// Adds the values that servers returned to calls of the turn's person, before the output of a recorded call. Those of another task are
+/// The values of an answer.
+pub(super) struct Found {
+    item: ItemId,
+    seq: u64,
+    task: inputs::Task,
+    of_answer: OfAnswer,
+}
+
+impl Found {
+    /// Makes the names in it known.
+    pub(super) fn add_names(&self, handles: &mut Handles) {
+        let names =
+            self.of_answer.values.iter().filter(|value| value.kind == InputType::Name && !value.labels.is_empty());
+        names.for_each(|name| handles.add_name(&self.of_answer.server, &name.text));
+    }
+
+    pub(super) fn add(self, handles: &mut Handles) {
+        let Self { item, seq, task, of_answer: OfAnswer { server, values, .. } } = self;
+        handles.add_returned(Answer { item, seq, server: &server, task }, values);
+    }
+}
+
+/// Returns the values that servers returned to calls of the turn's person, before the output of a recorded call. Those of another task are
 /// earlier ones.
-pub(super) fn add_returned(
+pub(super) fn returned(
     tx: &ReadTx<'_>,
     turn: &Turn,
     judged: Judged<'_>,
-    handles: &mut Handles,
     key: &ContentKey,
-) -> Result<(), Error> {
+) -> Result<Vec<Found>, Error> {
     let Judged { call, used } = judged;
     let output = call.map(|call| turns::find_call(tx, call)).transpose()?.flatten().map(|row| row.output);
     let before = output.map(|output| items::find(tx, output)).transpose()?.flatten().map(|item| item.tuple.seq);
     let mut results = stored::with_returned(tx, turn.session, before.unwrap_or(u64::MAX), RESULTS_MAX)?;
     if results.is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     // An earlier result whose value a call used counts however many came after it.
     let oldest = results.last().map_or(0, |result| result.tuple.seq);
@@ -77,19 +99,19 @@ pub(super) fn add_returned(
         results.extend(stored::with_returned(tx, turn.session, seq + 1, 1)?);
     }
     let task = Task::find(tx, turn.id)?.turns;
+    let mut found = Vec::with_capacity(results.len());
     for result in results.into_iter().rev() {
         let Some(row) = turns::find_call_by_result(tx, turn.session, result.tuple.item)? else { continue };
         let is_own = turns::find(tx, row.turn)?.is_some_and(|of_call| of_call.principal == turn.principal);
-        let Some(returned) = items::returned(tx, result.tuple.item, key)?.filter(|_| is_own) else { continue };
-        let now = mcp::find(tx, &returned.server)?.map(|server| mcp::service(&server.described));
-        if now != Some(returned.service) {
+        let Some(of_answer) = items::returned(tx, result.tuple.item, key)?.filter(|_| is_own) else { continue };
+        let now = mcp::find(tx, &of_answer.server)?.map(|server| mcp::service(&server.described));
+        if now != Some(of_answer.service) {
             continue;
         }
         let task = if task.contains(&row.turn) { inputs::Task::This } else { inputs::Task::Earlier };
-        let (item, seq, server) = (result.tuple.item, result.tuple.seq, returned.server.as_str());
-        handles.add_returned(Answer { item, seq, server, task }, returned.values);
+        found.push(Found { item: result.tuple.item, seq: result.tuple.seq, task, of_answer });
     }
-    Ok(())
+    Ok(found)
 }
 
 /// Returns the message of a turn's person before a number.
