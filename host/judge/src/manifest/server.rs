@@ -136,14 +136,17 @@ pub fn loosenings(manifest: &Manifest) -> Vec<String> {
     if manifest.reversible {
         all.push("reversible".to_owned());
     }
-    let source = if manifest.creates { "made by the call" } else { "returned by the server" };
     all.extend(manifest.results.iter().map(|(path, result)| {
-        let setters = match &result.set_by {
-            None => "unless an agent sent it".to_owned(),
-            Some(all) if all.is_empty() => "whatever agents sent".to_owned(),
-            Some(all) => format!("unless an agent sent it in {}", all.join(", ")),
+        let unless = match &result.set_by {
+            None => ", unless an agent sent a part of it to this server".to_owned(),
+            Some(all) if all.is_empty() => ", also if an agent sent it".to_owned(),
+            Some(all) => format!(", unless an agent sent a part of it to this server in {}", all.join(", ")),
         };
-        format!("result {path:?} is a value {source}, type {}, {setters}", result.kind)
+        let created = if manifest.creates { "of this server if the value is new to it, and " } else { "" };
+        format!(
+            "a value of type {} at {path:?} of the answer fits control fields: {created}of each server{unless}",
+            result.kind
+        )
     }));
     all
 }

@@ -224,7 +224,7 @@ fn put_origins(
             (None, true) => format!("typed by {} in this task", visible::name(person)),
             (None, false) => "written by the model".to_owned(),
         };
-        let value = origin.handle.iter().map(|handle| format!(", value {}", handle));
+        let value = origin.handle.iter().map(|handle| format!(" (id {})", handle));
         page.sentence("  ", &format!("{}: {source}{}", visible::name(&origin.argument), value.collect::<String>()));
     }
     match (origins.is_empty(), facts.leaves_machine()) {

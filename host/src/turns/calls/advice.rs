@@ -77,13 +77,13 @@ const fn input_advice(code: DenialCode) -> Option<&'static str> {
             "a field that names the receiver or the object of the call takes a value that the person typed, or one that its server returned with an id; pass it by its id if you have it, or ask the person for it"
         }
         DenialCode::CallLinkUnknown => {
-            "the reference names no value of this task; pass {\"@link\": ID} with an id from the line of the host below a message of the person or below a result"
+            "the reference names no value that is available in this conversation; pass {\"@link\": ID} with an id from the line of the host below a message of the person or below a result"
         }
         DenialCode::CallLinkType => {
             "the value behind the reference does not fit this field; pass one of the type that the field takes"
         }
         DenialCode::CallLinkLabel => {
-            "the value lacks a label that this field needs, and typing it again does not add it; do without this call, and say so in your answer"
+            "the value does not have the origin that this field needs; pass another value by its id if there is one, or do not make this call and tell the person why"
         }
         DenialCode::CallLinkUsed => {
             "a call used the value already, or this call uses it twice, so a person has to agree to the further use; say in your answer what you would do"

@@ -15,13 +15,23 @@ type Wanted = BTreeMap<String, AskedClasses>;
 
 /// Returns the policy of an agent after a change. An entry without classes removes the own one.
 pub(super) fn merged(own: OwnReceiver, wanted: &Wanted) -> OwnReceiver {
-    let mut merged = own;
-    for (author, AskedClasses { may, unasked }) in wanted {
-        let Some(entry) = author.parse().ok().and_then(|author| merged.entry(author)) else { continue };
-        let new = OwnAllowed { may: may.as_deref().map(classes), unasked: unasked.as_deref().map(classes) };
-        *entry = (new != OwnAllowed::default()).then_some(new);
+    let (mut merged, now) = (own, own.policy());
+    for (author, wanted) in wanted {
+        let Ok(kind) = author.parse() else { continue };
+        let Some(entry) = merged.entry(kind) else { continue };
+        *entry = after(wanted, now.allowed(kind))
+            .map(|Allowed { may, unasked }| OwnAllowed { may: Some(may), unasked: Some(unasked) });
     }
     merged
+}
+
+/// Returns the classes after a change, where a list that it leaves out stays; `None` for the default.
+fn after(AskedClasses { may, unasked }: &AskedClasses, now: Allowed) -> Option<Allowed> {
+    if may.is_none() && unasked.is_none() {
+        return None;
+    }
+    let may = may.as_deref().map_or(now.may, classes);
+    Some(Allowed { may, unasked: unasked.as_deref().map_or(now.unasked, classes).and(may) })
 }
 
 /// Returns the classes of words, which the contract checked.
@@ -62,8 +72,7 @@ fn before_and_after(author: &str, wanted: &AskedClasses, before: &Value) -> Opti
     let kind: Principal = author.parse().ok()?;
     let read = |field: &str| serde_json::from_value::<Classes>(before[author][field].clone()).ok();
     let before = Allowed { may: read("may")?, unasked: read("unasked")? };
-    let wanted = BTreeMap::from([(author.to_owned(), wanted.clone())]);
-    Some((before, merged(OwnReceiver::default(), &wanted).policy().allowed(kind)))
+    Some((before, after(wanted, before).unwrap_or_else(|| ReceiverPolicy::default().allowed(kind))))
 }
 
 /// Returns whether a change admits no class that was not admitted before.
@@ -81,7 +90,8 @@ pub(super) fn put(page: &mut Effects<'_>, agent: &str, wanted: &Wanted) {
     for (author, wanted) in wanted {
         let Some((was, is)) = before_and_after(author, wanted, &page.before["receiver"]) else { continue };
         page.add(format!(
-            "Messages of a {author} may ask {agent} for: {} (before: {}). Without a word for it they ask for: {} (before: {}).",
+            "Messages with the author {author} may request from {agent}: {} (before: {}). If a message requests no class, these are \
+             permitted: {} (before: {}).",
             shown(is.may),
             shown(was.may),
             shown(is.unasked),
@@ -89,11 +99,14 @@ pub(super) fn put(page: &mut Effects<'_>, agent: &str, wanted: &Wanted) {
         ));
         let more: Classes = is.unasked.iter().filter(|class| !was.unasked.has(*class)).collect();
         if !more.is_empty() {
-            page.warn(format!("A message of a {author} gives the agent {} WITHOUT A WORD for it.", shown(more)));
+            page.warn(format!(
+                "{} is permitted for messages with the author {author} EVEN IF THE MESSAGE DOES NOT REQUEST IT.",
+                shown(more)
+            ));
         }
         let more: Classes = is.may.iter().filter(|class| !was.may.has(*class)).collect();
         if !more.is_empty() && author == "guest" {
-            page.warn(format!("STRANGERS can ask the agent for {}.", shown(more)));
+            page.warn(format!("STRANGERS of a public channel can request {} from the agent.", shown(more)));
         }
     }
 }
@@ -128,6 +141,8 @@ mod tests {
         let narrow = merged(own, &wanted("person", Some(&["read"]), None));
         assert_eq!(narrow.policy().person.may, Classes::new(&[Class::Read]));
         let back = wanted("person", None, None);
+        let narrower = merged(narrow, &wanted("person", None, Some(&[])));
+        assert_eq!(narrower.policy().person.may, Classes::new(&[Class::Read]), "a list that is left out stays");
         assert_eq!(merged(narrow, &back), own, "an empty entry removes the own one");
         assert!(!only_tightens(&back, &current(&narrow, &back)));
         assert_eq!(narrow.policy().guest, ReceiverPolicy::default().guest);
