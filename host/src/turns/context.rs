@@ -256,9 +256,11 @@ pub fn compose(
         description: description.into_owned(),
         parameters,
     };
+    let may = reader.agent.receiver.policy().allowed(Principal::Guest).may;
+    let is_of_guest = |name: &str| catalogue.manifest(name).is_some_and(|manifest| may.has(manifest.class));
     let tools = match reader.turn.principal_kind {
-        // The judgement refuses each call of a guest.
-        Principal::Guest => Vec::new(),
+        // The judgement refuses each other call of a guest.
+        Principal::Guest => catalogue.offered(&found).filter(|tool| is_of_guest(tool.name)).map(schema).collect(),
         Principal::Person | Principal::Agent | Principal::Schedule | Principal::Unsigned => {
             catalogue.offered(&found).map(schema).collect()
         }

@@ -222,6 +222,7 @@ fn every_blob_is_rewrapped_or_under_a_rewrapped_key() {
         "mcp_logins.wrapped",
         "items.body",
         "items.reasoning",
+        "items.returned",
         "endpoint_words.sealed",
         "messages.images",
         "requests.arguments",

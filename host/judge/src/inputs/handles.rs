@@ -213,6 +213,15 @@ impl Handle {
     }
 }
 
+/// Numbers of a place of a name, one for each length of a name there.
+const LENGTHS: usize = 1_024;
+
+/// Returns the number of a name that a server knows: its place in the message. It does not depend on the other names that are known.
+fn number_of_name(begin: usize, value: &TypedValue) -> Option<u32> {
+    let place = begin + value.bytes.start + 1;
+    u32::try_from(place * LENGTHS + value.bytes.len().min(LENGTHS - 1)).ok()
+}
+
 /// The handles to which a literal is equal.
 pub enum Equal<'a> {
     None,
@@ -249,17 +258,21 @@ impl Handles {
         let Message { item, seq, spans, task } = message;
         let of_servers: Vec<String> = self.names.keys().filter(|name| !names.contains(name)).cloned().collect();
         let of_host = spans.iter().flat_map(|span| values::values(span, names, self.loopback));
-        // They come last, so that the number of no other value depends on what servers returned.
-        let of_server = spans.iter().flat_map(|span| values::values(span, &of_servers, self.loopback));
-        let of_server = of_server.filter(|value| value.kind == InputType::Name);
-        let found: Vec<TypedValue> = of_host.chain(of_server).collect();
+        let begins = spans.iter().scan(0, |at, span| {
+            let begin = *at;
+            *at += span.text.len();
+            Some(begin)
+        });
+        let of_server = spans.iter().zip(begins).flat_map(|(span, begin)| {
+            let found = values::values(span, &of_servers, self.loopback).into_iter();
+            found.filter(|value| value.kind == InputType::Name).map(move |value| (number_of_name(begin, &value), value))
+        });
+        let found: Vec<_> = of_host.map(|value| (None, value)).chain(of_server).collect();
         let begin = self.all.len();
         let mut counts: BTreeMap<InputType, u32> = BTreeMap::new();
-        for TypedValue { kind, text, number, field, is_mixed, .. } in found {
-            let server = match kind {
-                InputType::Name if !names.contains(&text) => self.names.get(&text).cloned(),
-                _ => None,
-            };
+        for (placed, value) in found {
+            let TypedValue { kind, text, number, field, is_mixed, .. } = value;
+            let server = placed.and_then(|_| self.names.get(&text).cloned());
             let same = self.all[begin..].iter_mut().find(|known| known.id.kind == kind && known.text == text);
             if let Some(known) = same {
                 known.fields.extend(field);
@@ -270,10 +283,11 @@ impl Handles {
                 break;
             }
             let count = counts.entry(kind).or_default();
-            *count += 1;
+            *count += u32::from(placed.is_none());
+            let place = placed.unwrap_or(*count);
             let normal = values::normal(kind, &text, self.loopback);
             self.all.push(Handle {
-                id: HandleId { holder: Holder::Message, seq: *seq, kind, number: *count },
+                id: HandleId { holder: Holder::Message, seq: *seq, kind, number: place },
                 item: *item,
                 task: *task,
                 text,

@@ -17,7 +17,7 @@ const DIGITS_MIN: usize = 7;
 /// Texts in texts that are read as JSON.
 const NESTED_MAX: usize = 4;
 
-/// Words that say nothing about a value: those of an address or of a sum of any person.
+/// Words of a returned value that say nothing about it: those of an address or of a sum of any person.
 const COMMON: [&str; 11] = ["http", "https", "www", "mailto", "com", "org", "net", "eur", "usd", "gbp", "chf"];
 
 /// Returns the marks of a value that an agent sends: its words, and those of JSON in its texts.
@@ -46,17 +46,19 @@ fn collect(value: &Value, nested: usize, marks: &mut BTreeSet<String>) {
 
 /// Returns the value in a text that is JSON, or that has escapes of JSON.
 fn decoded(text: &str) -> Option<Value> {
-    let is_quoted =
-        text.contains("\\u").then(|| serde_json::from_str(&format!("\"{}\"", text.replace('"', "\\\""))).ok());
-    serde_json::from_str::<Value>(text).ok().filter(|value| !value.is_number()).or(is_quoted.flatten())
+    let quoted = |text: &str| serde_json::from_str(&format!("\"{text}\"")).ok();
+    let unescaped = || quoted(text).or_else(|| quoted(&text.replace('"', "\\\"")));
+    let whole = serde_json::from_str::<Value>(text).ok().filter(|value| !value.is_number());
+    whole.or_else(|| text.contains('\\').then(unescaped).flatten())
 }
 
 /// Returns the marks of a returned text. It equals, contains, or joins a sent value if one of them is a mark of the sent value.
 pub fn returned(text: &str) -> BTreeSet<String> {
     let words = words(text);
-    let parts = words.iter().flat_map(|word| parts(word));
-    let parts: BTreeSet<String> = parts.map(str::to_owned).collect();
-    parts.into_iter().chain(words).collect()
+    let parts = words.iter().flat_map(|word| parts(word)).map(str::to_owned).collect::<BTreeSet<_>>();
+    let telling = parts.into_iter().chain(words).filter(|word| !COMMON.contains(&word.as_str()));
+    // A value that is such a word as a whole is compared all the same.
+    telling.chain(whole(&plain(text))).collect()
 }
 
 /// Returns the marks of a text as a whole: two texts that mean the same value share one.
@@ -89,8 +91,7 @@ fn words(text: &str) -> BTreeSet<String> {
     let pieces = text.split(|next: char| !is_in_word(next)).flat_map(|piece| [Some(piece), piece.split('@').next()]);
     let cores: BTreeSet<String> = cores.chain(pieces.flatten()).filter_map(whole).collect();
     let numbers: BTreeSet<String> = cores.iter().flat_map(|core| numbers(core)).collect();
-    let all = cores.into_iter().chain(accounts).chain(numbers).chain(whole(text));
-    all.filter(|word| !COMMON.contains(&word.as_str())).collect()
+    cores.into_iter().chain(accounts).chain(numbers).chain(whole(text)).collect()
 }
 
 /// Returns whether a character joins the words of an address, a number or a name.
@@ -174,6 +175,9 @@ mod tests {
             (json!("\u{ff45}\u{ff56}\u{ff45}"), "eve"),
             (json!("Mu\u{308}ller"), "M\u{fc}ller"),
             (json!("-"), "-"),
+            (json!("GBP"), "GBP"),
+            (json!("20 EUR"), "eur"),
+            (json!("say \\\"eve\\u0040evil.example\\\""), "eve@evil.example"),
         ] {
             assert!(is_known(&sent, text), "{sent} in {text}");
         }

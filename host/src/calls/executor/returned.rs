@@ -67,17 +67,18 @@ impl Executor {
         result: &ResultBody,
     ) -> Result<Option<OfAnswer>, Error> {
         let Some(answer) = &result.answer else { return Ok(None) };
+        if !mcp::has_result_paths(tx, &answer.origin)? {
+            return Ok(None);
+        }
         let called = calls::find(tx, place.call)?.zip(store::find(tx, place.session)?);
         let tool = called.map(|(row, session)| mcp::tool_of(tx, session.agent, &row.tool)).transpose()?.flatten();
         let taken = match tool {
             Some(tool) if result.outcome == CallOutcome::Done => self.values_of(tx, &tool, answer)?,
             Some(_) | None => None,
         };
-        if mcp::has_result_paths(tx, &answer.origin)? {
-            let text = sent::sent(&Value::String(result.text.clone()));
-            let content = answer.content.as_ref().map(sent::sent).unwrap_or_default();
-            server_values::insert_known(tx, &answer.origin, &text.into_iter().chain(content).collect())?;
-        }
+        let text = sent::sent(&Value::String(result.text.clone()));
+        let content = answer.content.as_ref().map(sent::sent).unwrap_or_default();
+        server_values::insert_known(tx, &answer.origin, &text.into_iter().chain(content).collect())?;
         Ok(taken)
     }
 

@@ -16,6 +16,7 @@ use crate::turns::turn::{self, Position, Turn};
 use ironclaw_contract::ids::{AgentId, CallId};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_judge::Class;
+use ironclaw_judge::inputs::Severity;
 use ironclaw_judge::provenance::{Labelled, Provenance};
 use ironclaw_operator::{DenialCode, LedgerEvent};
 use ironclaw_state::{ReadTx, WriteTx, failpoint};
@@ -93,7 +94,11 @@ impl Executor {
         let settle = move |tx: &mut WriteTx<'_>| match outcome {
             Outcome::Known(result) => {
                 let before = calls::find(tx, place.call)?.and_then(|row| row.result);
-                let returned = executor.take_returned(tx, &place, &result)?;
+                // A result is recorded whatever is wrong with the values in it.
+                let returned = executor.take_returned(tx, &place, &result).unwrap_or_else(|error| {
+                    tracing::error!(call = %place.call, %error, "cannot read the values of an answer");
+                    None
+                });
                 match when {
                     When::InTurn => executor.settle(tx, &place, &result)?,
                     When::Late => late::settle(&executor, tx, &place, &result)?,
@@ -151,7 +156,10 @@ impl Executor {
             Ok(permitted) => {
                 let effect = self.mark_running(tx, &permitted, place, &row, agent.id, facts.position.as_ref())?;
                 if let Effect::Mcp(server_call) = &effect {
-                    returned::record_sent(tx, server_call, &call.value.inputs)?;
+                    // A mode lets a reference pass that fits no field: its value counts as one of the model.
+                    let is_bound = judged.inputs.findings.iter().all(|found| found.severity == Severity::Asks);
+                    let bound = if is_bound { call.value.inputs.as_slice() } else { &[] };
+                    returned::record_sent(tx, server_call, bound)?;
                 }
                 Ok(Some(effect))
             }

@@ -64,7 +64,7 @@ pub(super) fn text(
     let name = one_line(&agent.name);
     let mut paragraphs = vec![format!("You are {name}, an agent on an IronClaw host{with}. {network} {RULES}")];
     if is_guest {
-        // A guest's turn has no tools, and a guest learns of no directory, destination or package.
+        // A guest learns of no directory, destination or package, also if the agent lets guests ask for calls.
         paragraphs.extend(Some(agent.persona.clone()).filter(|persona| !persona.is_empty()));
         return Ok(joined(&paragraphs));
     }

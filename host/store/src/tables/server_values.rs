@@ -28,7 +28,7 @@ fn own_key(tx: &mut WriteTx<'_>) -> Result<DigestKey, Error> {
 }
 
 /// Marks of one value that have rows of their own. A longer one counts as every value.
-const MARKS_MAX: usize = 16_384;
+const MARKS_MAX: usize = 65_536;
 
 /// The mark of an argument or an answer that may have had any value.
 const EVERYTHING: &str = "*";

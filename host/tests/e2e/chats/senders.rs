@@ -73,6 +73,31 @@ fn guest_gets_a_reply_without_tools_and_learns_nothing() {
 }
 
 #[test]
+fn guest_gets_the_tools_that_the_policy_of_the_agent_gives() {
+    let server = Server::start(|seen: &Seen| match (seen.asked().as_str(), seen.results().is_empty()) {
+        ("call", true) => Act::Call(String::new(), vec![("list_dir".to_owned(), json!({}))]),
+        ("write", true) => {
+            Act::Call(String::new(), vec![("write_file".to_owned(), json!({ "path": "a.txt", "content": "x" }))])
+        }
+        _ => Act::Say("welcome".to_owned()),
+    });
+    let host = streaming::new_host("[webhook]\nlisten = \"127.0.0.1:0\"\n", &server, "openai", &[]);
+    let (receiver, hook) = add_shop(&host);
+    connect(&host, &["--from", "all", "--unknown", "public", "--sharing", "shared"]);
+    std::fs::write(host.home.join("policy.toml"), "[receiver]\nguest = [\"read\"]\n").expect("written");
+    host.ctl(&["config", "reload"]).ok();
+    host.ctl(&["agent", "set", "a", "--may", "guest=read", "--unasked", "guest=read", "--yes"]).ok();
+    for (count, words) in ["call", "write"].into_iter().enumerate() {
+        say(&hook, words, "eve", words, &json!({ "group": "g" }));
+        replies(&receiver, count + 1);
+    }
+    let offered = server.seen()[0].body["tools"].to_string();
+    assert!(offered.contains("list_dir") && !offered.contains("write_file"), "{offered}");
+    assert_eq!(host.entries("call.ran").len() + host.entries("call.reported").len(), 1, "{:?}", host.ledger());
+    assert_eq!(host.entries("call.refused").pop().expect("a refusal")["data"]["reason"], "call_principal");
+}
+
+#[test]
 fn stranger_waits_for_a_person_and_the_list_is_bounded() {
     let (host, receiver, hook) = host_with_shop("");
     host.ctl(&["person", "set", "owner", "--notify", "shop"]).ok();

@@ -69,11 +69,17 @@ fn typed_name_of_a_server_meets_floors_of_this_server_alone() {
     known.add_name("mail", "general");
     known.add(&message(12, call.typed, Task::This), &["Ana".to_owned()]);
     let ids: Vec<String> = known.iter().map(|handle| format!("{} {}", handle.id, handle.text)).collect();
-    assert_eq!(ids, ["m12.name.1 Ana", "m12.name.2 general"], "the name of a server moves no other one");
+    assert_eq!(ids, ["m12.name.1 Ana", "m12.name.18439 general"], "the name of a server moves no other one");
+    let mut more = Handles::new(Loopback::Refused);
+    for name in ["plan", "general"] {
+        more.add_name("mail", name);
+    }
+    more.add(&message(12, call.typed, Task::This), &["Ana".to_owned()]);
+    assert!(more.find("m12.name.18439".parse().expect("an id")).is_some_and(|handle| handle.text == "general"));
     for (server, code) in [("mail", Some(CallInput)), ("shop", Some(CallLinkLabel))] {
         let (manifest, parameters) = (&call.manifest, &call.schema);
         let tool = Tool { server, name: "send", manifest, parameters, floored: &[] };
-        let Value::Object(mut arguments) = to(link("m12.name.2")) else { unreachable!("an object") };
+        let Value::Object(mut arguments) = to(link("m12.name.18439")) else { unreachable!("an object") };
         let found = bind(&mut arguments, Some(tool), &[], &known, &|_| false).findings;
         // For its own server it is one of two names that the person typed.
         assert_eq!(found.first().map(|finding| finding.code), code, "{server}");

@@ -158,6 +158,9 @@ fn facts(tx: &ReadTx<'_>, host_policy: &HostPolicy, wanted: &Settings) -> Result
         });
         facts.insert("of_the_settings".to_owned(), ceilings);
     }
+    if !wanted.receiver.is_empty() {
+        facts.insert("receiver_bound".to_owned(), receiver::bound(&host_policy.receiver, &wanted.receiver));
+    }
     Ok(facts.into())
 }
 

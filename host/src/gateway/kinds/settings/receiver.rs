@@ -67,6 +67,12 @@ pub(super) fn current(own: &OwnReceiver, wanted: &Wanted) -> Value {
     Value::Object(wanted.keys().filter_map(of).collect::<Map<_, _>>())
 }
 
+/// Returns the bound of the host for the named kinds of authors.
+pub(super) fn bound(bound: &ReceiverPolicy, wanted: &Wanted) -> Value {
+    let of = |author: &String| Some((author.clone(), json!(bound.allowed(author.parse().ok()?).may)));
+    Value::Object(wanted.keys().filter_map(of).collect::<Map<_, _>>())
+}
+
 /// Returns the classes before and after a change for one kind of author.
 fn before_and_after(author: &str, wanted: &AskedClasses, before: &Value) -> Option<(Allowed, Allowed)> {
     let kind: Principal = author.parse().ok()?;
@@ -97,6 +103,13 @@ pub(super) fn put(page: &mut Effects<'_>, agent: &str, wanted: &Wanted) {
             shown(is.unasked),
             shown(was.unasked)
         ));
+        let bound: Classes = serde_json::from_value(page.facts["receiver_bound"][author].clone()).unwrap_or_default();
+        if is.may.and(bound) != is.may {
+            page.add(format!(
+                "At present, this host admits only: {} (`[receiver]` in policy.toml).",
+                shown(is.may.and(bound))
+            ));
+        }
         let more: Classes = is.unasked.iter().filter(|class| !was.unasked.has(*class)).collect();
         if !more.is_empty() {
             page.warn(format!(
