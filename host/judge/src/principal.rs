@@ -128,15 +128,6 @@ impl ReceiverPolicy {
         }
     }
 
-    /// Returns whether it admits nothing that another policy does not.
-    pub fn is_within(&self, other: &Self) -> bool {
-        let is = |own: Classes, of: Classes| own.and(of) == own;
-        Principal::ALL.into_iter().all(|kind| {
-            let (own, other) = (self.allowed(kind), other.allowed(kind));
-            is(own.may, other.may) && is(own.unasked, other.unasked)
-        })
-    }
-
     /// Returns the classes for a kind of principal. A text without a seal has none, by any policy.
     pub const fn allowed(&self, principal: Principal) -> Allowed {
         match principal {
@@ -187,7 +178,6 @@ mod tests {
         assert!(policy.within(&usual).guest.may.is_empty(), "the host admits no guest");
         let open = Allowed { may: all, unasked: all };
         assert_eq!(policy.within(&ReceiverPolicy { guest: open, ..usual }).guest, policy.guest);
-        assert!(policy.within(&usual).is_within(&usual) && !policy.is_within(&usual));
         assert!(serde_json::from_str::<OwnReceiver>(r#"{"unsigned":{}}"#).is_err());
         assert_eq!(serde_json::to_string(&OwnReceiver::default()).expect("text"), "{}");
     }

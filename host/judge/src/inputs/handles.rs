@@ -264,8 +264,8 @@ impl Handles {
             Some(begin)
         });
         let of_server = spans.iter().zip(begins).flat_map(|(span, begin)| {
-            let found = values::values(span, &of_servers, self.loopback).into_iter();
-            found.filter(|value| value.kind == InputType::Name).map(move |value| (number_of_name(begin, &value), value))
+            let found = values::places_of_names(span, &of_servers).into_iter();
+            found.map(move |value| (number_of_name(begin, &value), value))
         });
         let found: Vec<_> = of_host.map(|value| (None, value)).chain(of_server).collect();
         let begin = self.all.len();

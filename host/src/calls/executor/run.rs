@@ -23,6 +23,7 @@ use ironclaw_state::{ReadTx, WriteTx, failpoint};
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::{Denied, Refusal};
 use ironclaw_store::tables::{messages, turns};
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -95,18 +96,19 @@ impl Executor {
             Outcome::Known(result) => {
                 let before = calls::find(tx, place.call)?.and_then(|row| row.result);
                 // A result is recorded whatever is wrong with the values in it.
-                let returned = executor.take_returned(tx, &place, &result).unwrap_or_else(|error| {
-                    tracing::error!(call = %place.call, %error, "cannot read the values of an answer");
-                    None
-                });
+                let lost = |error: &dyn Display| tracing::error!(call = %place.call, %error, "cannot keep the values of an answer");
+                let returned =
+                    executor.take_returned(tx, &place, &result).inspect_err(|error| lost(error)).ok().flatten();
                 match when {
                     When::InTurn => executor.settle(tx, &place, &result)?,
                     When::Late => late::settle(&executor, tx, &place, &result)?,
                 }
                 let item = calls::find(tx, place.call)?.and_then(|row| row.result).filter(|item| Some(*item) != before);
-                returned
-                    .zip(item)
-                    .map_or(Ok(()), |(returned, item)| items::set_returned(tx, item, &returned, &place.key))
+                if let Some((returned, item)) = returned.zip(item) {
+                    let kept = items::set_returned(tx, item, &returned, &place.key);
+                    kept.unwrap_or_else(|error| lost(&error));
+                }
+                Ok(())
             }
             Outcome::Unknown(tried) => match when {
                 When::InTurn => executor.lose(tx, &place, tried.as_ref()),

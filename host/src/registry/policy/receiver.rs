@@ -35,10 +35,9 @@ pub(super) fn compile(written: &BTreeMap<String, Vec<String>>) -> Result<Receive
                 return Err(format!("receiver.{author}: use person, guest, agent or schedule"));
             }
         };
-        let may = classes(words).map_err(|why| format!("receiver.{author}: {why}"))?;
-        // An agent decides what needs no word.
-        *allowed = Allowed { may, unasked: may };
+        allowed.may = classes(words).map_err(|why| format!("receiver.{author}: {why}"))?;
     }
+    // An agent decides what needs no word.
     let open = |allowed: Allowed| Allowed { may: allowed.may, unasked: allowed.may };
     Ok(ReceiverPolicy {
         person: open(bound.person),

@@ -41,8 +41,7 @@ pub struct TypedValue {
 /// Returns the values of a typed span in their order. `names` are those that the host knows.
 pub fn values(span: &TypedSpan<'_>, names: &[String], loopback: Loopback) -> Vec<TypedValue> {
     let (text, marked) = (span.text, &span.marked);
-    let tokens: Vec<Token> =
-        tokens::tokens(text).into_iter().filter(|token| Marked::touched(marked, &token.core).is_empty()).collect();
+    let tokens = unmarked_tokens(text, marked);
     let mut all: Vec<TypedValue> = Vec::new();
     let mut at = 0;
     while at < tokens.len() {
@@ -57,6 +56,26 @@ pub fn values(span: &TypedSpan<'_>, names: &[String], loopback: Loopback) -> Vec
     }
     all.extend(marked.iter().filter(|part| part.mark == Mark::Title).filter_map(|part| title(text, part)));
     all.extend(names.iter().flat_map(|name| named(text, marked, &tokens, name)));
+    with_fields(text, all)
+}
+
+/// Returns the places of names in a typed span, in their order, and no other value.
+pub fn places_of_names(span: &TypedSpan<'_>, names: &[String]) -> Vec<TypedValue> {
+    if names.is_empty() {
+        return Vec::new();
+    }
+    let (text, marked) = (span.text, &span.marked);
+    let tokens = unmarked_tokens(text, marked);
+    with_fields(text, names.iter().flat_map(|name| named(text, marked, &tokens, name)).collect())
+}
+
+/// Returns the tokens of a text outside of its marked parts.
+fn unmarked_tokens(text: &str, marked: &[Marked]) -> Vec<Token> {
+    tokens::tokens(text).into_iter().filter(|token| Marked::touched(marked, &token.core).is_empty()).collect()
+}
+
+/// Returns values in their order, each with the field that the person names.
+fn with_fields(text: &str, mut all: Vec<TypedValue>) -> Vec<TypedValue> {
     all.sort_by_key(|value| (value.bytes.start, value.bytes.end));
     for value in &mut all {
         value.field = field_before(text, value.bytes.start);

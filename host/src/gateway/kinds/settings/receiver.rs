@@ -128,10 +128,27 @@ pub(super) fn put(page: &mut Effects<'_>, agent: &str, wanted: &Wanted) {
 mod tests {
     use super::*;
     use crate::registry::policy::Policy;
+    use ironclaw_contract::seam::change::{Change, ChangeKind, Payload};
 
     fn wanted(author: &str, may: Option<&[&str]>, unasked: Option<&[&str]>) -> Wanted {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         BTreeMap::from([(author.to_owned(), AskedClasses { may: may.map(words), unasked: unasked.map(words) })])
+    }
+
+    #[test]
+    fn contract_takes_each_author_and_each_class() {
+        let payload = json!({ "receiver": Principal::ALL
+            .into_iter()
+            .filter(|kind| *kind != Principal::Unsigned)
+            .map(|kind| (kind.name().to_owned(), json!({ "may": Class::ALL.map(Class::name) })))
+            .collect::<Map<_, _>>() });
+        let payload = Payload::try_from(payload).expect("an object");
+        let Ok(Change::Settings(settings)) = Change::parse(ChangeKind::Settings, &payload) else {
+            panic!("refused: {payload:?}")
+        };
+        let policy = merged(OwnReceiver::default(), &settings.receiver).policy();
+        let all = Classes::new(&Class::ALL);
+        assert!([policy.person, policy.guest, policy.agent, policy.schedule].iter().all(|allowed| allowed.may == all));
     }
 
     #[test]
