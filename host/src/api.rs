@@ -37,10 +37,8 @@ mod page;
 mod paths;
 mod people;
 pub mod port;
-mod questions;
 mod refusals;
 mod replies;
-mod requests;
 mod routes;
 mod schedules;
 mod scope;
@@ -58,6 +56,7 @@ mod streaming;
 mod tokens;
 mod transcript;
 mod usage;
+mod waiting;
 
 pub use callers::Callers;
 pub use chat::read_replies::ReadReplies;
@@ -130,7 +129,7 @@ impl Api {
 
 /// Adds the time zone of the host, in which a client shows times.
 async fn with_zone(State(api): State<Api>, mut response: Response) -> Response {
-    let settings = api.changes.settings();
+    let settings = api.gateway.now();
     if let Ok(zone) = HeaderValue::from_str(settings.host_policy.zone.zone.name()) {
         response.headers_mut().insert(ZONE_HEADER, zone);
     }

@@ -55,9 +55,9 @@ async fn serve(opened: &Opened, launcher: Handle) -> Result<(), Error> {
     let sockets = Sockets::open(config, &paths).await?;
 
     // A failure before this line leaves no entry in the ledger.
-    let mut warnings = run_record::begin(&parts.record, home, boot, &parts.changes.settings().policy).await?;
+    let mut warnings = run_record::begin(&parts.gateway, home, boot).await?;
     let (head_publisher, other_history) = startup::head_publisher(opened).await?;
-    warnings.extend(history::begin_another(&parts.record, other_history).await?);
+    warnings.extend(history::begin_another(&parts.gateway, other_history).await?);
     startup::sweep_packages(state, home).await?;
     parts.resume().await?;
 

@@ -14,18 +14,17 @@ pub mod changes;
 pub mod checks;
 pub mod current_settings;
 pub mod decide;
-pub mod decider_notices;
+pub mod generation;
 pub mod independence;
 pub mod kinds;
-pub mod proposals;
 pub mod questions;
 pub mod quorum;
 pub mod requests;
 pub mod review_page;
-pub mod store;
+pub mod waiting;
 pub mod writers;
 
-pub use ironclaw_store::tables::changes::{Origin, Requester};
+pub use ironclaw_store::tables::waiting::changes::{Origin, Requester};
 
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::seam::change::Change;

@@ -22,7 +22,7 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use ironclaw_contract::ids::MessageId;
 use ironclaw_operator::routes::{self, Method, Raw, Route};
-use ironclaw_operator::{Failure, FileStored, PushDiff, ZONE_HEADER};
+use ironclaw_operator::{Failure, FileStored, PushDiff, WaitingId, ZONE_HEADER};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -174,7 +174,7 @@ impl Client {
     }
 
     /// Returns the whole diff of a push, with the text of all its parts.
-    pub async fn push_diff(&self, id: &str) -> Result<PushDiff, Error> {
+    pub async fn push_diff(&self, id: WaitingId) -> Result<PushDiff, Error> {
         let mut whole = self.call(routes::PUSH_DIFF, [&id]).await?;
         while let Some(from) = whole.next {
             let part = self.query(routes::PUSH_DIFF, [&id], json!({ "from": from })).await?;
@@ -385,7 +385,7 @@ mod tests {
         let path = "/v1/agents/{agent}/memory/{note}";
         assert_eq!(uri(path, &[&"a/b", &7], &Value::Null), "/v1/agents/a%2Fb/memory/7");
         let query = json!({ "agent": "a&b", "days": 7, "none": null, "own": true });
-        assert_eq!(uri("/v1/changes", &[], &query), "/v1/changes?agent=a%26b&days=7&own=true");
+        assert_eq!(uri("/v1/waiting", &[], &query), "/v1/waiting?agent=a%26b&days=7&own=true");
         assert_eq!(uri("/readyz", &[], &json!({ "none": null })), "/readyz");
     }
 }

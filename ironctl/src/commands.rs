@@ -8,14 +8,12 @@ mod answer;
 mod approve;
 mod audit;
 mod backup;
-mod call_request;
 mod change;
 mod channel;
 mod chat;
 mod completions;
 mod config;
 mod contract;
-mod decidable;
 mod delivery;
 mod destination;
 mod doctor;
@@ -36,7 +34,6 @@ mod named_agent;
 mod panic;
 mod person;
 mod propose;
-mod question;
 mod quickstart;
 mod reject;
 mod resume;
@@ -54,6 +51,7 @@ mod tool;
 mod uninstall;
 mod up;
 mod usage;
+mod waiting;
 mod whoami;
 mod why;
 
@@ -68,7 +66,7 @@ pub const GLOBAL_OPTIONS: &str = "Global options";
 pub const GROUPS: [(&str, &[&str]); 8] = [
     ("Start", &["quickstart", "init", "up", "down", "service", "uninstall", "config", "backup"]),
     ("Talk", &["chat", "session", "file", "message", "delivery", "memory"]),
-    ("Decide", &["inbox", "approve", "reject", "answer", "question", "allowance", "change"]),
+    ("Decide", &["inbox", "approve", "reject", "answer", "allowance", "change"]),
     ("Agents", &["agent", "schedule"]),
     ("Reach", &["destination", "group", "mcp", "skill", "egress", "tool", "explain", "scope"]),
     ("Outside", &["model", "channel", "secret"]),
@@ -109,20 +107,20 @@ pub enum Command {
     Agent(agent::Action),
     /// Talk to an agent
     Chat(chat::Args),
-    /// Decide about the calls and changes that wait, and answer questions, one at a time
+    /// Decide about the calls and changes that wait, and answer questions; list and show them
     Inbox(inbox::Args),
-    /// List, show and submit changes
-    #[command(subcommand, after_help = "Example:\n  ironctl change list")]
+    /// Submit changes
+    #[command(
+        subcommand,
+        after_help = "Example:\n  ironctl change submit --kind persona --agent assistant --payload @persona.json --reason unfriendly"
+    )]
     Change(change::Action),
     /// Approve a call or a change
     Approve(approve::Args),
-    /// Reject a call or a change, or cancel a question
+    /// Reject or withdraw a call, a question or a change
     Reject(reject::Args),
     /// Answer a question of an agent
     Answer(answer::Args),
-    /// List and show questions of agents
-    #[command(subcommand, after_help = "Example:\n  ironctl question list")]
-    Question(question::Action),
     /// Add, change, list, run, pause, resume and remove schedules of agents
     #[command(subcommand, after_help = "Example:\n  ironctl schedule list")]
     Schedule(schedule::Action),
@@ -194,7 +192,7 @@ pub enum Command {
     Key(key::Action),
     /// Show the usage of models, and the rest below each ceiling
     Usage(usage::Args),
-    /// Show each step of a message, a call, an approval request or a question, and the reason for its state
+    /// Show each step of a message, a call or what waits for people, and the reason for its state
     Why(why::Args),
     /// Explain a call without making it: what decides on it, and what changes that
     Explain(explain::Args),
@@ -238,7 +236,6 @@ impl Command {
             Self::Approve(args) => approve::run(at, args).await,
             Self::Reject(args) => reject::run(at, args).await,
             Self::Answer(args) => answer::run(at, args).await,
-            Self::Question(action) => question::run(at, action).await,
             Self::Schedule(action) => schedule::run(at, action).await,
             Self::Allowance(action) => allowance::run(at, action).await,
             Self::Channel(action) => channel::run(at, action).await,

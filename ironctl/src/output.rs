@@ -20,6 +20,13 @@ pub fn joined(words: impl IntoIterator<Item = impl Display>, between: &str) -> S
     words.join(between)
 }
 
+/// Returns words of a closed list for a sentence: `a, b or c`.
+pub fn alternatives(words: impl IntoIterator<Item = impl Display>) -> String {
+    let mut words: Vec<String> = words.into_iter().map(|word| word.to_string()).collect();
+    let last = words.pop().unwrap_or_default();
+    if words.is_empty() { last } else { format!("{} or {last}", words.join(", ")) }
+}
+
 /// The output for people or, with `--json`, for scripts.
 #[derive(Debug, Clone, Copy)]
 pub struct Output {
@@ -215,6 +222,17 @@ impl Output {
             text = fitted(&text, stderr_width()).into_owned();
         }
         let _ = writeln!(io::stderr().lock(), "{text}");
+    }
+
+    /// Prints the failure of one step, so that the next one can follow; a lost host stays a failure.
+    pub fn report(self, result: Result<(), Error>) -> Result<(), Error> {
+        match result {
+            Err(error @ (Error::Refused(_) | Error::Failed { .. } | Error::Usage { .. })) => {
+                self.failure(&error);
+                Ok(())
+            }
+            other => other,
+        }
     }
 
     /// Prints a line to stderr that the next one replaces; only on a terminal.

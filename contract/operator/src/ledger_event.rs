@@ -161,7 +161,7 @@ events! {
     ConfigReloaded = "config.reloaded", [Kind::Meta], "by config policy applied restart", "The settings and the policy were read again; `by` is absent after a signal.";
     [State]
     StateMigrated = "state.migrated", [Kind::Meta], "from to snapshot", "The schema of the record was changed.";
-    StateGeneration = "state.generation", [Kind::Meta], "changes_unknown generation requests_withdrawn", "The record was restored, or may have lost changes.";
+    StateGeneration = "state.generation", [Kind::Meta], "generation doubtful withdrawn", "The record was restored, or may have lost changes.";
     StateChangesLost = "state.changes_lost", [Kind::Retract], "log commits", "Changes of the record that were on the disk are lost.";
     StateRestored = "state.restored", [Kind::Retract], "backup", "The home was restored from a backup, without later changes.";
     StateSnapshotsRemoved = "state.snapshots_removed", [Kind::Meta], "snapshots", "Snapshots of an earlier schema were removed.";
@@ -228,6 +228,7 @@ events! {
     RequestRejected = "request.rejected", [Kind::Retract], "session turn request by reason", "A person rejected a call.";
     RequestExpired = "request.expired", [Kind::Retract], "session turn request reason", "An approval request expired.";
     RequestWithdrawn = "request.withdrawn", [Kind::Retract], "session turn request reason", "An approval request can no longer be decided.";
+    RequestReminded = "request.reminded", [Kind::Meta], "session turn request", "People were told that an approval request expires soon.";
     RequestCountsReset = "request.counts_reset", [Kind::Meta], "agent by count person", "A person began the counts of an agent's approval requests anew.";
     RequestUsed = "request.used", [Kind::Verify], "session request call approvals", "The approvals of a call were used up.";
     [Question]
@@ -237,7 +238,7 @@ events! {
     QuestionCancelled = "question.cancelled", [Kind::Retract], "session question by reason", "A question ended without an answer.";
     QuestionExpired = "question.expired", [Kind::Retract], "session question", "A question was not answered in time.";
     QuestionUnknown = "question.unknown", [Kind::Retract], "session question", "A question of a restored record may have been answered in the other history.";
-    QuestionReminded = "question.reminded", [Kind::Meta], "session question person", "A person was reminded of a question.";
+    QuestionReminded = "question.reminded", [Kind::Meta], "session turn question", "A person was told that a question ends soon.";
     [Allowance]
     AllowanceAdded = "allowance.added", [Kind::Meta], "allowance person agent tool manifest digest count expires", "A person permitted a counted repetition of calls.";
     AllowanceUsed = "allowance.used", [Kind::Verify], "session turn call allowance tool uses count", "A call ran without a question by an allowance.";
@@ -284,7 +285,9 @@ events! {
     ChangeExpired = "change.expired", [Kind::Retract], "session turn change kind reason", "A change expired.";
     ChangeFailed = "change.failed", [Kind::Retract], "session turn change kind reason", "An approved change could not be applied.";
     ChangeWithdrawn = "change.withdrawn", [Kind::Retract], "session turn change kind by reason", "A change can no longer be decided.";
-    ChangeNotNotified = "change.untold", [Kind::Retract], "session change", "The host could not notify the session of the outcome of a change.";
+    ChangeDoubtful = "change.doubtful", [Kind::Retract], "session turn change reason", "A change of a restored record may have been decided in the other history.";
+    ChangeReminded = "change.reminded", [Kind::Meta], "session turn change", "People were told that a change expires soon.";
+    ChangeNotNotified = "change.untold", [Kind::Retract], "session change request question", "The host could not notify the session of an outcome.";
     [Agent]
     AgentCreated = "agent.created", [Kind::Meta], "agent name access enabled_tools model persona_digest by change", "An agent was created.";
     AgentRemoved = "agent.removed", [Kind::Meta], "agent name by change", "An agent was removed.";

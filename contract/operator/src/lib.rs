@@ -42,6 +42,7 @@ mod stored;
 mod tokens;
 mod transcript;
 mod usage;
+mod waiting;
 
 pub use agents::*;
 pub use allowances::*;
@@ -77,6 +78,7 @@ pub use stops::*;
 pub use tokens::*;
 pub use transcript::*;
 pub use usage::*;
+pub use waiting::*;
 
 pub use ironclaw_contract::ledger_entry::LedgerLine;
 pub use ironclaw_contract::seam::message::Status as MessageStatus;

@@ -114,24 +114,18 @@ pub const ADD_NOTE: Route<1, NewNote, Note> = post("/v1/agents/{agent}/memory");
 pub const REMOVE_NOTE: Route<2, (), Note> = delete("/v1/agents/{agent}/memory/{note}");
 
 // Changes and channels.
-pub const INBOX: Route<0, (), Inbox> = get("/v1/inbox");
-pub const CALL_REQUESTS: Route<0, (), CallRequests> = get("/v1/requests");
+pub const WAITING_LIST: Route<0, (), WaitingList> = get("/v1/waiting");
+pub const WAITING: Route<1, (), Waiting> = get("/v1/waiting/{id}");
+pub const DECIDE: Route<1, Decision, Waiting> = post("/v1/waiting/{id}/decision");
 pub const RESET_REQUESTS: Route<1, NewRequestReset, RequestReset> = post("/v1/agents/{agent}/requests/reset");
-pub const CALL_REQUEST: Route<1, (), CallRequest> = get("/v1/requests/{id}");
-pub const PUSH_DIFF: Route<1, (), PushDiff> = get("/v1/requests/{id}/diff");
-pub const APPROVE_CALL: Route<1, Decision, CallRequest> = post("/v1/requests/{id}/approve");
-pub const REJECT_CALL: Route<1, Rejection, CallRequest> = post("/v1/requests/{id}/reject");
+pub const PUSH_DIFF: Route<1, (), PushDiff> = get("/v1/waiting/{id}/diff");
 pub const ALLOWANCES: Route<0, (), Vec<Allowance>> = get("/v1/allowances");
 pub const ADD_ALLOWANCE: Route<0, NewAllowance, Allowance> = post("/v1/allowances");
 pub const REVIEW_ALLOWANCE: Route<0, AllowanceDraft, AllowancePage> = post("/v1/allowances/review");
 pub const ALLOWANCE_OFFERS: Route<0, (), Vec<AllowanceOffer>> = get("/v1/allowances/offers");
 pub const ALLOWANCE: Route<1, (), Allowance> = get("/v1/allowances/{id}");
 pub const REMOVE_ALLOWANCE: Route<1, (), Allowance> = delete("/v1/allowances/{id}");
-pub const CHANGES: Route<0, (), Changes> = get("/v1/changes");
 pub const SUBMIT_CHANGE: Route<0, NewChange, SubmittedChange> = post("/v1/changes");
-pub const CHANGE: Route<1, (), Change> = get("/v1/changes/{id}");
-pub const APPROVE_CHANGE: Route<1, Decision, Change> = post("/v1/changes/{id}/approve");
-pub const REJECT_CHANGE: Route<1, Rejection, Change> = post("/v1/changes/{id}/reject");
 pub const CHANNELS: Route<0, (), Vec<Channel>> = get("/v1/channels");
 pub const ADD_CHANNEL: Route<0, NewChannel, NewChannelMade> = post("/v1/channels");
 pub const REMOVE_CHANNEL: Route<1, (), Channel> = delete("/v1/channels/{channel}");
@@ -174,13 +168,6 @@ pub const ADD_SKILL_KEY: Route<0, NewSkillKey, SkillKey> = post("/v1/skill-keys"
 pub const REMOVE_SKILL_KEY: Route<1, (), SkillKey> = delete("/v1/skill-keys/{key}");
 pub const REVOKE_SKILL_KEY: Route<1, (), SkillKey> = post("/v1/skill-keys/{key}/revoke");
 pub const REVOKE_SKILL: Route<0, SkillVersion, SkillVersion> = post("/v1/skill-revocations");
-
-// Questions.
-pub const QUESTIONS: Route<0, (), Inbox> = get("/v1/questions");
-pub const QUESTION: Route<1, (), InboxEntry> = get("/v1/questions/{id}");
-pub const WHY_QUESTION: Route<1, (), QuestionWhy> = get("/v1/questions/{id}/why");
-pub const ANSWER_QUESTION: Route<1, NewAnswer, Recorded> = post("/v1/questions/{id}/answer");
-pub const REJECT_QUESTION: Route<1, Rejection, InboxEntry> = post("/v1/questions/{id}/reject");
 
 // Messages and sessions.
 pub const DEAD_LETTERS: Route<0, (), DeadLetters> = get("/v1/dead");

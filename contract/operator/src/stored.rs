@@ -15,15 +15,14 @@ ironclaw_contract::text_values!(
     JudgementStage,
     StageAnswer,
     ToolReach,
-    ChangeStatus,
     ChannelKind,
     OccurrenceState,
-    QuestionStatus,
-    RequestStatus,
     Role,
     ScheduleState,
     SignatureRule,
     TokenState,
+    WaitingId,
+    WaitingStatus,
 );
 
 /// Schemas of closed lists for the OpenAPI document.
@@ -43,11 +42,9 @@ mod schemas {
         StageAnswer,
         ToolReach,
         CeilingKind,
-        ChangeStatus,
         ChannelKind,
         Decider,
         DestinationState,
-        EntryType,
         FeatureState,
         FileKind,
         FileLoss,
@@ -64,9 +61,7 @@ mod schemas {
         NoCopy,
         OccurrenceState,
         Principal,
-        QuestionStatus,
         Receipt,
-        RequestStatus,
         RequesterKind,
         Role,
         ScheduleState,
@@ -79,6 +74,8 @@ mod schemas {
         StageOutcome,
         TokenState,
         ValueSource,
+        WaitingKind,
+        WaitingStatus,
     );
 
     impl utoipa::PartialSchema for TokenId {

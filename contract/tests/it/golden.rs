@@ -22,6 +22,7 @@ mod seam;
 mod skills;
 mod transcripts;
 mod usage;
+mod waiting;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -133,6 +134,7 @@ fn all() -> Vec<Shape> {
         .chain(homes::shapes())
         .chain(changes::shapes())
         .chain(explanation::shapes())
+        .chain(waiting::shapes())
         .collect()
 }
 
@@ -207,10 +209,14 @@ const INSIDE: &[&str] = &[
     "AgentMount",      // Agent
     "AgentPackages",   // Agent
     "AgentWiring",     // Agent
+    "Approvals",       // Waiting
     "AskUserQuestion", // Action
+    "CallDetails",     // Waiting
+    "ChangeDetails",   // Waiting
     "ChannelKind",     // Channel
     "CreateAgent",     // Action, in its payload
     "DenialCode",      // Failure, its `code`
+    "Details",         // Waiting
     "Egress",          // Action, in its payload
     "EnabledTools",    // Action, in its payload
     "EndpointWords",   // Why, ModelDetails
@@ -227,20 +233,24 @@ const INSIDE: &[&str] = &[
     "McpServerHeader", // McpServer
     "McpServerLogin",  // McpServer
     "McpServerTool",   // McpServer
-    "McpUnfit",        // McpServer
     "McpTool",         // Action, in its payload
+    "McpUnfit",        // McpServer
     "MessageFile",     // NewMessage
     "MessageImage",    // NewMessage
     "ModelFailure",    // Why
     "Mount",           // Action, in its payload
+    "NamedPerson",     // Waiting
+    "Origin",          // Waiting
     "Packages",        // Action, in its payload
     "Part",            // Context, as it is read
     "Payload",         // Action
     "Permissions",     // Action, in its payload
     "Persona",         // Action, in its payload
+    "QuestionDetails", // Waiting
     "ReaderStatus",    // SessionStatus
     "RefusedRequests", // Channel
-    "RequesterId",     // Change
+    "Requester",       // Waiting
+    "RequesterId",     // Waiting
     "ScheduleTask",    // Action
     "SecretValue",     // NewModel
     "SentFile",        // CallWhy, MessageCall
@@ -248,6 +258,8 @@ const INSIDE: &[&str] = &[
     "SmallContext",    // Status, ModelDetails
     "ToolDifference",  // Action, in its payload
     "Untrusted",       // adds nothing to what it wraps
+    "WaitingEntry",    // Waiting, WaitingList
+    "WaitingId",       // Waiting
     "WaitingSender",   // Channel
     "Wiring",          // Action, in its payload
     "Written",         // Part, which is its form

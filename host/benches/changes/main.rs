@@ -45,7 +45,7 @@ fn main() {
     for many in DECIDED {
         while decided < many {
             let id = proposer.submit("measured");
-            proposer.client.post(&format!("/v1/changes/{id}/reject"), r#"{"reason":""}"#);
+            proposer.client.post(&format!("/v1/waiting/{id}/decision"), r#"{"reject":""}"#);
             decided += 1;
         }
         let (mut held, mut bare, mut applied) = (Samples::default(), Samples::default(), Samples::default());
@@ -57,13 +57,13 @@ fn main() {
             let begun = Instant::now();
             proposer.client.post("/v1/agents/measured/mode", r#"{"mode":"enforce"}"#);
             bare.push(begun.elapsed().as_secs_f64());
-            let shown = proposer.client.get(&format!("/v1/changes/{id}"));
-            let body = json!({ "shown": shown["shown_digest"] }).to_string();
+            let shown = proposer.client.get(&format!("/v1/waiting/{id}"));
+            let body = json!({ "approve": shown["shown_digest"] }).to_string();
             let begun = Instant::now();
-            proposer.client.post(&format!("/v1/changes/{id}/approve"), &body);
-            let done = proposer.client.get(&format!("/v1/changes/{id}?wait_ms=60000"));
+            proposer.client.post(&format!("/v1/waiting/{id}/decision"), &body);
+            let done = proposer.client.get(&format!("/v1/waiting/{id}?wait_ms=60000"));
             applied.push(begun.elapsed().as_secs_f64());
-            assert_eq!(done["status"], "applied", "{done}");
+            assert_eq!(done["status"], "done", "{done}");
             decided += 1;
         }
         let name = format!("{many} decided, {PENDING} pending");

@@ -136,11 +136,11 @@ fn search(report: &mut Report, host: &TestHost, many: usize) {
 fn add_one(client: &mut Client, agent: &str, payload: &serde_json::Value) {
     let body = json!({ "kind": "schedule", "agent": agent, "payload": payload, "reason": "measured" });
     let id = client.post("/v1/changes", &body.to_string())["id"].as_str().expect("an id").to_owned();
-    let shown = client.get(&format!("/v1/changes/{id}"));
-    let body = json!({ "shown": shown["shown_digest"] }).to_string();
-    client.post(&format!("/v1/changes/{id}/approve"), &body);
-    let done = client.get(&format!("/v1/changes/{id}?wait_ms=60000"));
-    assert_eq!(done["status"], "applied", "{done}");
+    let shown = client.get(&format!("/v1/waiting/{id}"));
+    let body = json!({ "approve": shown["shown_digest"] }).to_string();
+    client.post(&format!("/v1/waiting/{id}/decision"), &body);
+    let done = client.get(&format!("/v1/waiting/{id}?wait_ms=60000"));
+    assert_eq!(done["status"], "done", "{done}");
 }
 
 /// Measures the addition of a schedule from its proposal until it is applied.

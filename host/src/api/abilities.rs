@@ -20,7 +20,7 @@ use ironclaw_store::tables::schedules::all as all_schedules;
 /// `GET /v1/agents/{agent}`
 pub async fn show(Caller { api, person, .. }: Caller, Path(agent): Path<String>) -> Reply<Agent> {
     let found = agents::find(&api, &person, agent).await?;
-    let policy = api.changes.settings().policy.receiver_of(&found);
+    let policy = api.gateway.now().policy.receiver_of(&found);
     let show = move |tx: &ReadTx<'_>| {
         let role = roles::role_for(tx, &person, &found)?;
         if !role.may_talk() {

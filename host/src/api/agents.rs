@@ -4,9 +4,9 @@
 
 use super::auth::Current;
 use super::handler::{Answer, Api, Body, Caller, Reply};
-use crate::gateway::changes::Changes;
 use crate::gateway::changes::at_once::mention_erased_conversations;
 use crate::gateway::decide::{self, proof::Direct};
+use crate::gateway::waiting::Gateway;
 use crate::gateway::writers;
 use crate::registry::channels::{self, Channel, Rules};
 use crate::registry::mounts::{self, Mount};
@@ -42,7 +42,7 @@ pub async fn list(Caller { api, person, .. }: Caller) -> Reply<Vec<Agent>> {
 
 /// `POST /v1/agents`
 pub async fn create(Caller { api, person, .. }: Caller, Body(new): Body<NewAgent>) -> Reply<Agent> {
-    let direct = check_direct(&api.changes, ChangeKind::CreateAgent, &person)?;
+    let direct = check_direct(&api.gateway, ChangeKind::CreateAgent, &person)?;
     let draft = AgentDraft {
         name: new.name,
         model: new.model,
@@ -68,12 +68,12 @@ pub async fn remove(
 ) -> Reply<Agent> {
     let found = find(&api, &person, agent).await?;
     let wanted = Settings { remove: true, ..Settings::default() };
-    api.changes.may_at_once(person.id, found.clone(), wanted.clone()).await?;
+    api.gateway.may_at_once(person.id, found.clone(), wanted.clone()).await?;
     let (shown, by) = (found.clone(), person.clone());
     let view = api.state().read(move |tx| view(tx, &shown, &by)).await?;
     api.sessions.remove_of(found.id, person.id).await?;
     let giver = Giver { person: person.id, token: Some(current) };
-    api.changes.set_at_once(giver, found, wanted).await.map_err(|denied| match denied {
+    api.gateway.set_at_once(giver, found, wanted).await.map_err(|denied| match denied {
         Denied::Refused(refusal) => Denied::Refused(mention_erased_conversations(refusal)),
         failed @ Denied::Failed(_) => failed,
     })?;
@@ -120,7 +120,7 @@ pub async fn set(
     Change::parse(ChangeKind::Settings, &payload)
         .map_err(|error| Refusal::new(DenialCode::PayloadMalformed, error.to_string()))?;
     let giver = Giver { person: person.id, token: Some(current) };
-    api.changes.set_at_once(giver, found, wanted).await?;
+    api.gateway.set_at_once(giver, found, wanted).await?;
     Ok(api.state().read(move |tx| registry::known_agent(tx, id)).await?)
 }
 
@@ -140,8 +140,8 @@ pub async fn find_by_filter(api: &Api, person: &Person, agent: Option<String>) -
 }
 
 /// Checks that the policy lets this person apply a change of this kind directly.
-pub fn check_direct(changes: &Changes, kind: ChangeKind, person: &Person) -> Result<Direct, Refusal> {
-    decide::check_direct(changes.settings().policy.rule(kind), kind, person)
+pub fn check_direct(gateway: &Gateway, kind: ChangeKind, person: &Person) -> Result<Direct, Refusal> {
+    decide::check_direct(gateway.now().policy.rule(kind), kind, person)
 }
 
 /// Returns the view of an agent for this person. Only a person who decides on the agent sees its jail, members and wirings.

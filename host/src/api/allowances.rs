@@ -64,7 +64,7 @@ fn offer(found: allowance::Offer) -> AllowanceOffer {
 }
 
 fn loopback(api: &Api) -> Loopback {
-    api.requests.settings.now().host_policy.egress.loopback()
+    api.gateway.now().host_policy.egress.loopback()
 }
 
 /// `GET /v1/allowances/{id}`

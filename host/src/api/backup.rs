@@ -26,7 +26,7 @@ pub struct BackupFile(Receiver<Part>);
 
 /// `POST /v1/backup`
 pub async fn create(Caller { api, person, .. }: Caller) -> Result<BackupFile, Answer> {
-    let quota = api.changes.settings().quota.clone();
+    let quota = api.gateway.now().quota.clone();
     // A backup shows no reply as unread that its person got.
     api.read_replies.record().await?;
     api.record.state.commit_deferred().await?;

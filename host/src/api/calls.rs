@@ -127,8 +127,8 @@ fn recorded(stages: &str) -> Vec<CallStage> {
 }
 
 /// Returns the state of a call that waited for people, by the state of its request.
-fn summary_of_asked(request: Option<requests::Status>) -> String {
-    use requests::Status;
+fn summary_of_asked(request: Option<ironclaw_operator::WaitingStatus>) -> String {
+    use ironclaw_operator::WaitingStatus as Status;
     match request {
         Some(Status::Pending) => "The call waits for people.".to_owned(),
         Some(Status::Approved) => "The call is approved, and it was not made yet.".to_owned(),
@@ -168,7 +168,7 @@ pub async fn tools(State(api): State<Api>) -> Reply<Vec<Tool>> {
         let asked = agents.iter().filter(|agent| tools::asked_tools(&agent.enabled_tools).any(|name| name == tool));
         asked.map(|agent| agent.name.clone()).collect()
     };
-    let policy = &api.changes.settings().policy;
+    let policy = &api.gateway.now().policy;
     let view = |tool: &'static tools::Tool| Tool {
         agents: has(tool.name),
         always_asked_of: asked(tool.name),
@@ -262,7 +262,7 @@ pub async fn test(
 ) -> Reply<TestedCall> {
     let declared = supposition::declared(declaration(&asked.allow)?);
     let named = asked.agent;
-    let settings = api.changes.settings();
+    let settings = api.gateway.now();
     let look = api.state().read(move |tx| {
         let agent = registry::named_agent(tx, &person, &named).map_err(Denied::<Error>::from)?;
         let typed = match asked.typed {

@@ -59,7 +59,7 @@ pub async fn add(Caller { api, person, .. }: Caller, Body(new): Body<NewChannel>
 /// `DELETE /v1/channels/{channel}`: disconnects its agent, and its unsent deliveries become dead letters.
 pub async fn remove(Caller { api, person, .. }: Caller, Path(channel): Path<String>) -> Reply<operator::Channel> {
     let hooks = api.about.hooks;
-    let (changes, dispatch) = (Arc::clone(&api.changes), Arc::clone(&api.dispatch));
+    let (changes, dispatch) = (Arc::clone(&api.gateway), Arc::clone(&api.dispatch));
     let removed = api.state().decide(move |tx| {
         let found = channels::known(tx, Some(&person), &channel)?;
         if found.agent.is_some() {
@@ -115,7 +115,7 @@ pub async fn connect(
     Body(new): Body<NewWiring>,
 ) -> Reply<operator::Channel> {
     let wanted = wanted(&channel, &new)?;
-    let direct = agents::check_direct(&api.changes, ChangeKind::Wiring, &person)?;
+    let direct = agents::check_direct(&api.gateway, ChangeKind::Wiring, &person)?;
     let (agent, hooks) = (agents::find(&api, &person, new.agent).await?, api.about.hooks);
     let connected = api.state().decide(move |tx| {
         let found = channels::known(tx, Some(&person), &channel)?;
@@ -133,7 +133,7 @@ pub async fn disconnect(
     Caller { api, person, .. }: Caller,
     Path((channel, agent)): Path<(String, String)>,
 ) -> Reply<operator::Channel> {
-    let direct = agents::check_direct(&api.changes, ChangeKind::Wiring, &person)?;
+    let direct = agents::check_direct(&api.gateway, ChangeKind::Wiring, &person)?;
     let (agent, hooks) = (agents::find(&api, &person, agent).await?, api.about.hooks);
     let disconnected = api.state().decide(move |tx| {
         let found = channels::known(tx, Some(&person), &channel)?;

@@ -22,7 +22,7 @@ const BACKUP_ID_CHARACTERS: usize = 32;
 pub async fn audit(State(api): State<Api>) -> Reply<ConfigurationAudit> {
     let heads = api.about.head_publisher.head().await?.kept;
     let newer = newer_skills(&api).await?;
-    let settings = api.changes.settings();
+    let settings = api.gateway.now();
     let find = move |tx: &ReadTx<'_>| {
         configuration_audit::findings(tx, &Outside { settings: &settings, heads: &heads, newer: &newer })
     };

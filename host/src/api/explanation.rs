@@ -49,7 +49,7 @@ fn explain_in(
     tool: String,
     asked: ExplainCall,
 ) -> Result<ExplainedCall, Denied<Error>> {
-    let settings = api.changes.settings();
+    let settings = api.gateway.now();
     let agent = registry::named_agent(tx, by, &asked.agent).map_err(Denied::<Error>::from)?;
     let person = match &asked.person {
         Some(named) => registry::known_person(tx, by, named).map_err(Denied::<Error>::from)?,

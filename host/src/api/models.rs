@@ -9,8 +9,8 @@ pub use details::{set, show};
 
 use super::auth::Current;
 use super::handler::{Answer, Api, Body, Caller, Reply};
-use crate::gateway::changes::Changes;
 use crate::gateway::decide;
+use crate::gateway::waiting::Gateway;
 use crate::registry::models::{self, EndpointRequest, Stored, settings};
 use crate::registry::people::{record_refusal, refuse};
 use crate::registry::policy::Policy;
@@ -74,9 +74,9 @@ pub async fn add(
     let mut wanted_endpoint = NewEndpoint { spec, key, value, replace, default };
     // Checks before the test, so that a request that cannot be kept sends nothing.
     let (named, brings_value) = (wanted_endpoint.key.clone(), wanted_endpoint.value.is_some());
-    let (changes, asks, spec) = (Arc::clone(&api.changes), by.clone(), wanted_endpoint.spec.clone());
+    let (gateway, asks, spec) = (Arc::clone(&api.gateway), by.clone(), wanted_endpoint.spec.clone());
     let checked = api.state().read(move |tx| {
-        check_may_set(tx, &changes.settings().policy, &asks, &spec.name, replace, default)?;
+        check_may_set(tx, &gateway.now().policy, &asks, &spec.name, replace, default)?;
         check(tx, &spec, replace, named.as_ref(), brings_value)
     });
     match checked.await {
@@ -87,11 +87,11 @@ pub async fn add(
     let tested = if test { Some(test_first(&api, &by, &wanted_endpoint).await?) } else { None };
     // After the test, because a local server states the size of a loaded model only.
     let context_stated_at = ask_for_context(&api, &mut wanted_endpoint).await;
-    let (record, changes) = (Arc::clone(&api.record), Arc::clone(&api.changes));
+    let (record, gateway) = (Arc::clone(&api.record), Arc::clone(&api.gateway));
     let giver = Giver { person: by.id, token: Some(current) };
     let kept = change(&api, move |tx| {
         // A refusal rolls back as well: the key is not kept without its endpoint.
-        let moved = keep(tx, &record, &changes, &giver, &wanted_endpoint).map_err(Denied::Failed)?;
+        let moved = keep(tx, &record, &gateway, &giver, &wanted_endpoint).map_err(Denied::Failed)?;
         Ok(KeptModel { model: one(tx, &wanted_endpoint.spec.name)?, tested, context_stated_at, moved })
     });
     Ok(Json(kept.await?))
@@ -148,7 +148,7 @@ async fn test_first(api: &Api, by: &Person, wanted_endpoint: &NewEndpoint) -> Re
 fn keep(
     tx: &mut WriteTx<'_>,
     record: &Record,
-    changes: &Changes,
+    gateway: &Gateway,
     by: &Giver,
     wanted_endpoint: &NewEndpoint,
 ) -> Result<Vec<String>, Undone> {
@@ -158,7 +158,7 @@ fn keep(
         let words = "the person who asks no longer exists";
         return Err(Refusal::new(DenialCode::PersonUnknown, words).into());
     };
-    check_may_set(tx, &changes.settings().policy, &person, &spec.name, *replace, *default)?;
+    check_may_set(tx, &gateway.now().policy, &person, &spec.name, *replace, *default)?;
     if let (Some(value), Some(key)) = (value, key) {
         secrets::set(tx, &record.wrapping, key, value, by.person)?;
     }
@@ -168,7 +168,7 @@ fn keep(
     }
     let moved = agents_that_move(tx, &spec.name)?;
     let wanted = Settings { default_model: Some(spec.name.clone()), ..Settings::default() };
-    changes.apply_at_once(tx, by, None, wanted)?;
+    gateway.apply_at_once(tx, by, None, wanted)?;
     Ok(moved)
 }
 
@@ -189,12 +189,12 @@ pub async fn set_default(
     Caller { api, person: by, current: Current(current) }: Caller,
     Path(model): Path<String>,
 ) -> Reply<KeptModel> {
-    let (changes, giver) = (Arc::clone(&api.changes), Giver { person: by.id, token: Some(current) });
+    let (gateway, giver) = (Arc::clone(&api.gateway), Giver { person: by.id, token: Some(current) });
     // Not `decide`, since a refusal must roll back.
     let set = api.state().write(move |tx| {
         let moved = agents_that_move(tx, &model)?;
         let wanted = Settings { default_model: Some(model.clone()), ..Settings::default() };
-        changes.apply_at_once(tx, &giver, None, wanted)?;
+        gateway.apply_at_once(tx, &giver, None, wanted)?;
         let model = one(tx, &model)?;
         Ok::<_, Denied<ironclaw_store::error::Error>>(KeptModel { model, tested: None, context_stated_at: None, moved })
     });

@@ -43,7 +43,7 @@ pub(super) fn statuses<S: Copy + Display + FromStr>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gateway::store::Status;
+    use ironclaw_operator::WaitingStatus as Status;
 
     fn read(named: Option<&str>) -> Option<Vec<Status>> {
         statuses(named, &[Status::Pending, Status::Unknown], &Status::ALL).ok()
@@ -53,8 +53,8 @@ mod tests {
     fn default_status_is_waiting_and_unknown_status_is_refused() {
         assert_eq!(read(None), Some(vec![Status::Pending, Status::Unknown]));
         assert_eq!(read(Some("failed,unknown")), Some(vec![Status::Failed, Status::Unknown]));
-        assert_eq!(read(Some(EVERY)).map(|all| all.len()), Some(8));
-        for named in ["", "Pending", "pending, applied", "pending,", "all,pending"] {
+        assert_eq!(read(Some(EVERY)).map(|all| all.len()), Some(11));
+        for named in ["", "Pending", "pending, done", "pending,", "all,pending"] {
             assert_eq!(read(Some(named)), None, "{named:?}");
         }
     }

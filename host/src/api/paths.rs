@@ -7,8 +7,8 @@ use super::chat::{conversation, follow, history, messages, reasoning, threads, u
 use super::routes::{Route, open_to_all, route};
 use super::{
     abilities, agents, allowances, audit, backup, calls, changes, channels, configuration, dead_letters, destinations,
-    explanation, files, groups, health, mcp, memory, models, openapi, people, questions, replies, requests, schedules,
-    scope, secrets, sessions, settings, skills, status, stops, tokens, transcript, usage,
+    explanation, files, groups, health, mcp, memory, models, openapi, people, replies, schedules, scope, secrets,
+    sessions, settings, skills, status, stops, tokens, transcript, usage, waiting,
 };
 use crate::registry::Role::{Admin, Member, Owner};
 use ironclaw_operator::FILE_PUT_BYTES_MAX;
@@ -24,8 +24,7 @@ const DOCUMENT: ironclaw_operator::routes::Route<0, (), openapi::Document> = get
 pub(super) fn routes() -> Vec<Route> {
     [
         routes_of_agents(),
-        routes_of_changes_and_channels(),
-        routes_of_questions(),
+        routes_of_waiting_and_channels(),
         routes_of_messages_and_sessions(),
         routes_of_schedules(),
         routes_of_skills(),
@@ -60,36 +59,25 @@ fn routes_of_agents() -> Vec<Route> {
     ]
 }
 
-fn routes_of_changes_and_channels() -> Vec<Route> {
+fn routes_of_waiting_and_channels() -> Vec<Route> {
     vec![
-        route(
-            INBOX,
-            Member,
-            "Calls, questions and changes that wait and that the caller may decide, answer, reject or asked for",
-            requests::inbox,
-        ),
-        route(CALL_REQUESTS, Member, "Approval requests of calls that the caller may see", requests::list),
+        route(WAITING_LIST, Member, "What waits or waited for people, and that the caller may see", waiting::list),
+        route(WAITING, Member, "One of these, with its page", waiting::show),
+        route(DECIDE, Member, "Approve exactly the shown page, reject, or answer", waiting::decide),
+        route(PUSH_DIFF, Member, "The diff of a push that waits, in parts", waiting::diff),
         route(
             RESET_REQUESTS,
             Member,
             "Begin the counts of an agent's approval requests anew; a member only of their own",
-            requests::reset,
+            waiting::reset,
         ),
-        route(CALL_REQUEST, Member, "One approval request, with its page", requests::show),
-        route(PUSH_DIFF, Member, "The diff of a push that waits, in parts", requests::diff),
-        route(APPROVE_CALL, Member, "Approve a call exactly as shown", requests::approve),
-        route(REJECT_CALL, Member, "Reject a call", requests::reject),
         route(ALLOWANCES, Member, "Allowances; a member sees only their own", allowances::list),
         route(ADD_ALLOWANCE, Member, "Add an allowance for the caller exactly as shown", allowances::add),
         route(REVIEW_ALLOWANCE, Member, "The page of a new allowance; records nothing", allowances::review),
         route(ALLOWANCE_OFFERS, Member, "Repetitions that the caller approved on several days", allowances::offers),
         route(ALLOWANCE, Member, "One allowance", allowances::show),
         route(REMOVE_ALLOWANCE, Member, "Remove an allowance; a member only their own", allowances::remove),
-        route(CHANGES, Member, "Changes that wait; a member sees only those that concern them", changes::list),
         route(SUBMIT_CHANGE, Member, "Propose a change of an agent", changes::submit),
-        route(CHANGE, Member, "One change, with its review page", changes::show),
-        route(APPROVE_CHANGE, Member, "Approve a change exactly as shown", changes::approve),
-        route(REJECT_CHANGE, Member, "Reject a change", changes::reject),
         route(CHANNELS, Admin, "Every channel besides the loopback", channels::list),
         route(ADD_CHANNEL, Admin, "Create a channel; only this answer has its secret", channels::add),
         route(REMOVE_CHANNEL, Admin, "Remove a channel with its secret", channels::remove),
@@ -147,16 +135,6 @@ fn routes_of_skills() -> Vec<Route> {
         route(REMOVE_SKILL_KEY, Owner, "Remove a key that no installed skill needs", skills::remove_key),
         route(REVOKE_SKILL_KEY, Owner, "Revoke a key for good", skills::revoke_key),
         route(REVOKE_SKILL, Owner, "Revoke a version of a skill for good", skills::revoke_version),
-    ]
-}
-
-fn routes_of_questions() -> Vec<Route> {
-    vec![
-        route(QUESTIONS, Member, "Questions to the caller; owners and admins see all", questions::list),
-        route(QUESTION, Member, "One question", questions::show),
-        route(WHY_QUESTION, Member, "The origin of a question, and its answer or end", questions::why),
-        route(ANSWER_QUESTION, Member, "Answer a question that is for the caller", questions::answer),
-        route(REJECT_QUESTION, Member, "Cancel a question", questions::reject),
     ]
 }
 

@@ -195,7 +195,7 @@ pub async fn unlink(
     Caller { api, person: by, current: Current(current) }: Caller,
     Path((person, text)): Path<(String, String)>,
 ) -> Reply<operator::Person> {
-    let record = Arc::clone(&api.record);
+    let gateway = Arc::clone(&api.gateway);
     let changed = api.state().decide(move |tx| {
         let unlinked = with_known_person(tx, &person, &by, |tx, person| {
             let identity = read_identity(tx, &text, by.id)?;
@@ -203,7 +203,7 @@ pub async fn unlink(
             Ok((person.clone(), identity))
         });
         let (person, identity) = unlinked.map_err(Denied::widen::<Error>)?;
-        requests::end_of_sender(tx, &record, &identity)?;
+        requests::end_of_sender(tx, &gateway, &identity)?;
         Ok::<_, Denied<Error>>(Directory::read(tx)?.view(&person, &current))
     });
     let changed = changed.await?;
@@ -239,13 +239,13 @@ pub async fn remove(
         true => api.sessions.remove_of_person(person, by.id).await.map_err(mention_ended_access)?,
         false => 0,
     };
-    let changes = Arc::clone(&api.changes);
+    let gateway = Arc::clone(&api.gateway);
     let removed = api.state().decide(move |tx| {
-        changes.remove_person(tx, &by, person).map_err(|denied: Denied<Error>| refused(tx, &by, denied))
+        gateway.remove_person(tx, &by, person).map_err(|denied: Denied<Error>| refused(tx, &by, denied))
     });
     let removed = removed.await?;
     api.people_changed();
-    api.changes.ring();
+    api.gateway.announce();
     Ok::<_, Answer>(Json(removed_view(removed, before, sessions)))
 }
 

@@ -37,7 +37,7 @@ pub async fn allow(Caller { api, person, .. }: Caller, Body(new): Body<NewAllowe
 
 /// Checks a directory outside of the async threads, because it may be on a disk that hangs. Returns it with its page.
 async fn checked(api: &Api, directory: String) -> Result<(PathBuf, String), Answer> {
-    let settings = api.changes.settings();
+    let settings = api.gateway.now();
     let checked = tokio::task::spawn_blocking(move || kinds::check_allowable(&directory, &settings.host_policy)).await;
     let directory = checked.map_err(|error| Answer::broken(&error))??;
     let page = page_of(&directory.display().to_string());

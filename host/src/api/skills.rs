@@ -2,12 +2,12 @@
 //!
 //! Installs nothing: a request names a skill, the host resolves it, and the answer is a change that people decide on.
 
+use super::changes;
 use super::handler::{Api, Body, Caller, Reply};
 use crate::gateway::changes::skills::Installation;
-use crate::gateway::store::Status;
 use crate::reach::skills::Wanted;
+use crate::registry;
 use crate::registry::skills::{self, Installed, Key, Revoker};
-use crate::registry::{self, Person};
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use ironclaw_contract::ids::AgentId;
@@ -111,21 +111,15 @@ pub async fn install(Caller { api, person: by, .. }: Caller, Body(new): Body<Ins
     let InstallSkill { agent, skill, version, back, reason } = new;
     let (name, version) = (skills::named(&skill)?, Wanted::parse(version.as_deref())?);
     let installation = Installation { agent, name, version, back, reason };
-    let submitted = api.changes.install_skill(&api.skills, &by, installation).await?;
-    answer(&api, &by, submitted).await
+    let submitted = api.gateway.install_skill(&api.skills, &by, installation).await?;
+    changes::answer(&api, &by, submitted).await
 }
 
 /// `POST /v1/skills/remove`
 pub async fn remove(Caller { api, person: by, .. }: Caller, Body(old): Body<RemoveSkill>) -> Reply<SubmittedChange> {
     let RemoveSkill { agent, skill, reason } = old;
-    let submitted = api.changes.remove_skill(&by, agent, skills::named(&skill)?, reason).await?;
-    answer(&api, &by, submitted).await
-}
-
-async fn answer(api: &Api, by: &Person, submitted: crate::gateway::store::Submitted) -> Reply<SubmittedChange> {
-    let (yours, waits_for) = api.changes.approvers(by, submitted.id).await?;
-    let status = Status::Pending;
-    Ok(Json(SubmittedChange { id: submitted.id, status, again: submitted.again, yours, waits_for }))
+    let submitted = api.gateway.remove_skill(&by, agent, skills::named(&skill)?, reason).await?;
+    changes::answer(&api, &by, submitted).await
 }
 
 /// `POST /v1/skills/pin`

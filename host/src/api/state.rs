@@ -6,9 +6,7 @@ use super::callers::Callers;
 use super::chat::read_replies::ReadReplies;
 use crate::calls::model_socket::endpoints::Models;
 use crate::channels::outbound::dispatch::Dispatch;
-use crate::gateway::changes::Changes;
-use crate::gateway::questions::Questions;
-use crate::gateway::requests::Requests;
+use crate::gateway::waiting::Gateway;
 use crate::reach::network_command::CommandJails;
 use crate::runtime::emergency_stop::EmergencyStop;
 use crate::runtime::pipeline::Inbound;
@@ -33,14 +31,11 @@ pub struct Api {
     pub inbound: Inbound,
     /// Asks and watches sessions.
     pub sessions: Sessions,
-    /// Takes proposals of changes and decisions on them.
-    pub changes: Arc<Changes>,
+    /// Has what waits for people, and takes their decisions.
+    pub gateway: Arc<Gateway>,
     pub skills: Arc<crate::reach::skills::Skills>,
-    /// Approval requests of calls.
-    pub requests: Arc<Requests>,
     /// Make the jails in which git reads the diff of a push.
     pub command_jails: Arc<dyn CommandJails>,
-    pub questions: Arc<Questions>,
     /// Replies that people got.
     pub read_replies: ReadReplies,
     /// The connections to MCP servers.

@@ -6,9 +6,8 @@ use super::handler::{Answer, Api, Caller, Reply};
 use super::{models, schedules, small_contexts, usage};
 use crate::channels::inbound::inbox;
 use crate::channels::outbound::delivery::journal;
-use crate::gateway::questions;
 use crate::gateway::requests;
-use crate::gateway::store as store_of_changes;
+use crate::gateway::waiting;
 use crate::registry::{self, Person};
 use crate::runtime::command::{ActorView, Phase};
 use crate::sessions::store::{self, Origin, OriginKind, ScheduleRuns, SessionState};
@@ -22,7 +21,7 @@ use ironclaw_jail::shortage::Shortage;
 use ironclaw_ledger::chain;
 use ironclaw_operator::{
     Bound, DamagedSkill, HostStatus, JailReport, LoweredGuard, ReaderStatus, Session, SessionPhase, SessionStatus,
-    SlotCounts, Status, Stopped, Stopping,
+    SlotCounts, Status, Stopped, Stopping, WaitingKind,
 };
 use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;
@@ -59,13 +58,11 @@ pub async fn status(Caller { api, person, .. }: Caller) -> Reply<Status> {
     }
     warnings.dedup();
     warnings.extend(lost_warning(api.record.state.read(journal::lost_count).await?));
-    let changes_waiting = api.record.state.read(store_of_changes::waiting).await?;
-    let calls_waiting = api.record.state.read(requests::pending_count).await?;
-    let questions_waiting = api.record.state.read(questions::waiting_count).await?;
+    let [changes_waiting, calls_waiting, questions_waiting] = api.record.state.read(waiting_counts).await?;
     api.read_replies.record().await?;
     let (stopped, bounds) = (stopped(&api).await?, near_bounds(&api, person.clone()).await?);
     let (replies_unread, without_place) = api.record.state.read(move |tx| told(tx, &person)).await?;
-    let (room, zone) = (api.sessions.occupancy(), api.changes.settings().host_policy.zone.clone());
+    let (room, zone) = (api.sessions.occupancy(), api.gateway.now().host_policy.zone.clone());
     Ok(Json(Status {
         host: HostStatus {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -94,9 +91,15 @@ pub async fn status(Caller { api, person, .. }: Caller) -> Reply<Status> {
     }))
 }
 
+/// Returns the numbers of changes, calls and questions that wait for people.
+fn waiting_counts(tx: &ReadTx<'_>) -> Result<[u64; 3], ironclaw_state::Error> {
+    let count = |kind| waiting::open_count(tx, kind);
+    Ok([count(WaitingKind::Change)?, count(WaitingKind::Call)?, count(WaitingKind::Question)?])
+}
+
 /// Returns the bounds that are near: on the requests of all people, and on the schedules and allowances of this one.
 async fn near_bounds(api: &Api, person: Person) -> Result<Vec<Bound>, Answer> {
-    let settings = api.changes.settings();
+    let settings = api.gateway.now();
     let near = api.record.state.read(move |tx| {
         let mut all = requests::bounds::near(tx, &settings.approval)?;
         let held = [registry::schedules::bound(tx, person.id)?, requests::allowance::bound(tx, &person)?];
@@ -138,7 +141,7 @@ fn lowered(agent: &registry::Agent) -> LoweredGuard {
 fn shortage_warnings(api: &Api) -> Vec<String> {
     let mut said = api.about.warnings.clone();
     said.extend(api.about.head_publisher.warnings());
-    said.extend(api.changes.settings().host_policy.zone.warning());
+    said.extend(api.gateway.now().host_policy.zone.warning());
     if api.record.state.metrics().failing_commits() > 0 {
         said.push(format!("the record cannot be written: {}", Error::UNWRITTEN_HINT));
     }

@@ -53,14 +53,14 @@ pub async fn show(Caller { api, person, .. }: Caller, Query(query): Query<UsageQ
         None => None,
     };
     let of = UsagePart { agent, session, person: (!person.role.covers(Role::Admin)).then_some(person.id) };
-    let (changes, models) = (Arc::clone(&api.changes), Arc::clone(&api.models));
+    let (gateway, models) = (Arc::clone(&api.gateway), Arc::clone(&api.models));
     let usage = api.state().read(move |tx| {
         let endpoints = models.current();
         let mut rows = book::rows(tx, query.days, of)?;
         let more = rows.len() > book::ROWS_MAX as usize;
         rows.truncate(book::ROWS_MAX as usize);
         let rows = rows.into_iter().map(|found| row(found, &endpoints)).collect();
-        let ceilings = ceilings(tx, &changes.settings().host_policy.budget, of)?;
+        let ceilings = ceilings(tx, &gateway.now().host_policy.budget, of)?;
         Ok::<_, Error>(Usage { rows, more, ceilings })
     });
     Ok(Json(usage.await?))
@@ -144,8 +144,8 @@ pub(super) fn ceilings(
 
 /// Returns a warning for each ceiling that is reached or nearly reached, for `status`.
 pub async fn reached(api: &Api) -> Result<Vec<String>, Error> {
-    let changes = Arc::clone(&api.changes);
-    let ceilings = move |tx: &ReadTx<'_>| ceilings(tx, &changes.settings().host_policy.budget, UsagePart::default());
+    let gateway = Arc::clone(&api.gateway);
+    let ceilings = move |tx: &ReadTx<'_>| ceilings(tx, &gateway.now().host_policy.budget, UsagePart::default());
     let ceilings = api.state().read(ceilings).await?;
     let said = |ceiling: operator::Ceiling| {
         let state = state_of(&ceiling)?;
@@ -174,11 +174,11 @@ fn state_of(ceiling: &operator::Ceiling) -> Option<&'static str> {
 
 /// Returns a warning for each agent with a ceiling of cost that may use an endpoint without prices.
 pub async fn unpriced(api: &Api) -> Result<Vec<String>, Error> {
-    let (changes, models) = (Arc::clone(&api.changes), Arc::clone(&api.models));
+    let (gateway, models) = (Arc::clone(&api.gateway), Arc::clone(&api.models));
     let unpriced = api.state().read(move |tx| {
         let (mut said, endpoints) = (Vec::new(), models.current());
         for agent in registry::agents(tx)? {
-            let limits = budget::limits(&changes.settings().host_policy.budget, book::own(tx, agent.id)?);
+            let limits = budget::limits(&gateway.now().host_policy.budget, book::own(tx, agent.id)?);
             if !limits.iter().any(|limit| limit.ceiling.is_cost()) {
                 continue;
             }

@@ -14,7 +14,8 @@ mod returned;
 mod run;
 mod send;
 
-use crate::gateway::requests::{self, Requests};
+use crate::gateway::requests;
+use crate::gateway::waiting::Gateway;
 use crate::reach::jail_network::{Authority, Fetchers};
 use crate::reach::mcp::Servers;
 use crate::reach::network_command::CommandJails;
@@ -48,7 +49,7 @@ pub struct Executor {
     pub settings: Arc<Live>,
     /// The emergency stop, which prevents effects.
     pub latch: Arc<Latch>,
-    pub requests: Arc<Requests>,
+    pub gateway: Arc<Gateway>,
     pub fetchers: Arc<Fetchers>,
     /// The authority of the gateways of commands.
     pub authority: Arc<Authority>,

@@ -8,7 +8,7 @@ pub use ironclaw_store::tables::notifications::{About, Place, State, Stored};
 use crate::registry::{self, Role};
 use ironclaw_contract::ids::{DeliveryId, PersonId};
 use ironclaw_ledger::Entry;
-use ironclaw_operator::LedgerEvent;
+use ironclaw_operator::{LedgerEvent, WaitingId};
 use ironclaw_state::WriteTx;
 use ironclaw_store::tables::notifications::{self as table, Times};
 use ironclaw_store::times::{DAY_MS, HOUR_MS};
@@ -41,15 +41,11 @@ impl Notification {
 /// Returns the line that a person is sent: the kind of the object, its id, and the command that shows it.
 pub fn line(about: About, id: &str) -> String {
     let words = match about {
-        About::RequestWaits => format!("request {id} waits for you: ironctl inbox"),
-        About::RequestExpires => format!("request {id} expires soon: ironctl inbox"),
-        About::ChangeWaits => format!("change {id} waits for you: ironctl inbox"),
-        About::ChangeExpires => format!("change {id} expires soon: ironctl inbox"),
+        About::Waits => format!("{} {id} waits for you: ironctl inbox", noun(id)),
+        About::EndsSoon => format!("{} {id} ends soon: ironctl inbox", noun(id)),
         About::ApprovalUnused => format!("request {id} was approved, and its call was not made: ironctl why {id}"),
         About::CallUnknown => format!("the outcome of request {id} is unknown: ironctl why {id}"),
         About::TaskStopped => format!("the task of {id} stopped; say \"continue\" to go on: ironctl why {id}"),
-        About::QuestionWaits => format!("question {id} waits for you: ironctl inbox"),
-        About::QuestionReminder => format!("question {id} still waits for you: ironctl inbox"),
         About::SessionIncident => format!("session {id} is halted: ironctl session show {id}"),
         About::ScheduleReply => format!("schedule {id} answered you: ironctl inbox"),
         About::ScheduleIncident => format!("schedule {id} failed: ironctl schedule history {id}"),
@@ -61,6 +57,11 @@ pub fn line(about: About, id: &str) -> String {
         About::HeadNotKept => "a head of the ledger was not kept outside of the home: ironctl status".to_owned(),
     };
     format!("IronClaw: {words}")
+}
+
+/// Returns the noun of what waits, by its id.
+fn noun(id: &str) -> &'static str {
+    id.parse::<WaitingId>().map_or("request", |id| id.kind().name())
 }
 
 /// Records a notification of a person, in the transaction of its reason. It waits, or it ends at once if the person has no place. A

@@ -1,27 +1,22 @@
 //! Detection of a lost or restored record at a start, and its consequences: another generation of the record, entries, a warning.
 //!
-//! The evidence comes from `ironclaw_state::log`, heads and archives. See [`crate::gateway::store`] and
+//! The evidence comes from `ironclaw_state::log`, heads and archives. See [`crate::gateway::generation`] and
 //! [`crate::channels::outbound::delivery::journal`].
 
 use crate::channels::notifications::{self, About, Notification};
 use crate::channels::outbound::delivery::{self, journal};
-use crate::gateway::questions;
-use crate::gateway::requests;
-use crate::gateway::store;
+use crate::gateway::generation;
+use crate::gateway::waiting::{self, Doubted, Gateway};
 use crate::runtime::schedules;
 use ironclaw_contract::ids::BootId;
 use ironclaw_ledger::Entry;
 use ironclaw_operator::LedgerEvent;
 use ironclaw_state::{WriteTx, log};
 use ironclaw_store::error::Error;
-use ironclaw_store::record::Record;
 use std::sync::Arc;
 
-/// The outcome of a call that waited in a restored record.
-const RESTORED: &str = "the record was put back to an earlier state: this may have been decided or carried out since";
-
 /// Records in the ledger the losses of the write-ahead log, and treats the record as restored. Returns warnings.
-pub(super) fn record_losses(tx: &mut WriteTx<'_>, record: &Record, boot: BootId) -> Result<Vec<String>, Error> {
+pub(super) fn record_losses(tx: &mut WriteTx<'_>, gateway: &Gateway, boot: BootId) -> Result<Vec<String>, Error> {
     let lost = log::take_lost(tx)?;
     let mut warnings = Vec::new();
     for one in &lost {
@@ -37,8 +32,8 @@ pub(super) fn record_losses(tx: &mut WriteTx<'_>, record: &Record, boot: BootId)
     }
     if !lost.is_empty() {
         // Each loss begins its own history.
-        let unknown = begin_generation(tx, record, &[format!("log of {boot}")])?;
-        warnings.push(put_back(unknown.unwrap_or(0)));
+        let doubtful = begin_generation(tx, gateway, &[format!("log of {boot}")])?;
+        warnings.push(put_back(doubtful.unwrap_or(0)));
     }
     for warning in &warnings {
         tracing::warn!("{warning}");
@@ -47,9 +42,9 @@ pub(super) fn record_losses(tx: &mut WriteTx<'_>, record: &Record, boot: BootId)
 }
 
 /// Treats the record as restored if heads or archives know another history. Returns a warning.
-pub(super) async fn begin_another(record: &Arc<Record>, other_history: Vec<String>) -> Result<Option<String>, Error> {
-    let own = Arc::clone(record);
-    let begun = record.state.write(move |tx| begin_generation(tx, &own, &other_history)).await?;
+pub(super) async fn begin_another(gateway: &Arc<Gateway>, other_history: Vec<String>) -> Result<Option<String>, Error> {
+    let own = Arc::clone(gateway);
+    let begun = gateway.record.state.write(move |tx| begin_generation(tx, &own, &other_history)).await?;
     let warning = begun.map(put_back);
     if let Some(warning) = &warning {
         tracing::warn!("{warning}");
@@ -57,31 +52,33 @@ pub(super) async fn begin_another(record: &Arc<Record>, other_history: Vec<Strin
     Ok(warning)
 }
 
-/// Returns the number of changes that wait for a person; `None` if all of this history was known before.
-fn begin_generation(tx: &mut WriteTx<'_>, record: &Record, other_history: &[String]) -> Result<Option<usize>, Error> {
-    let unknown = store::begin_generation(tx, other_history)?;
-    if unknown.is_some() {
-        // One restore may begin two generations in one start: by the backup, and by the heads outside. Nothing is sent in between, so the
-        // second one leaves the notifications of the first.
-        if !journal::is_in_doubt(tx)? {
-            // Before their objects end: a notification that may have been sent is not withdrawn.
-            delivery::notifications::doubt(tx)?;
-        }
-        requests::end_all(tx, record, RESTORED)?;
-        questions::doubt_all(tx, record)?;
-        journal::doubt_deliveries(tx)?;
-        let now = tx.wall();
-        notifications::add_for_operators(tx, &Notification::new(About::RecordRestored, "record"), now)?;
-        schedules::pause_restored(tx)?;
+/// Returns the number of those that wait for a person to check; `None` if all of this history was known before.
+fn begin_generation(tx: &mut WriteTx<'_>, gateway: &Gateway, other_history: &[String]) -> Result<Option<usize>, Error> {
+    let Some(generation) = generation::begin(tx, other_history)? else { return Ok(None) };
+    // One restore may begin two generations in one start: by the backup, and by the heads outside. Nothing is sent in between, so the
+    // second one leaves the notifications of the first.
+    if !journal::is_in_doubt(tx)? {
+        // Before their objects end: a notification that may have been sent is not withdrawn.
+        delivery::notifications::doubt(tx)?;
     }
-    Ok(unknown)
+    let Doubted { doubtful, withdrawn } = waiting::doubt_all(tx, gateway, generation)?;
+    Entry::new(LedgerEvent::StateGeneration)
+        .with("generation", generation)
+        .with("doubtful", doubtful)
+        .with("withdrawn", withdrawn)
+        .append(tx)?;
+    journal::doubt_deliveries(tx)?;
+    let now = tx.wall();
+    notifications::add_for_operators(tx, &Notification::new(About::RecordRestored, "record"), now)?;
+    schedules::pause_restored(tx)?;
+    Ok(Some(doubtful))
 }
 
-fn put_back(unknown: usize) -> String {
-    let waiting = match unknown {
+fn put_back(doubtful: usize) -> String {
+    let waiting = match doubtful {
         0 => String::new(),
-        1 => ", and 1 change waits for a decision (`ironctl inbox`)".to_owned(),
-        many => format!(", and {many} changes wait for a decision (`ironctl inbox`)"),
+        1 => ", and 1 entry of the inbox is in doubt (`ironctl inbox`)".to_owned(),
+        many => format!(", and {many} entries of the inbox are in doubt (`ironctl inbox`)"),
     };
     format!(
         "this record was restored to an earlier state: earlier approvals are void, and open replies are not sent by themselves \

@@ -9,8 +9,8 @@ use crate::api::{Reload, Reloading};
 use crate::channels::inbound::channel;
 use crate::daemon::config::{self, Config, Values};
 use crate::daemon::observe::{Level, LogLevel};
-use crate::gateway::changes::Changes;
-use crate::gateway::{decide, quorum};
+use crate::gateway::quorum;
+use crate::gateway::waiting::{self, Gateway};
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::live_settings::LiveSettings;
 use crate::registry::policy::{self, Policy};
@@ -47,7 +47,7 @@ pub(super) fn live(config: &Config, policy: Policy, host_policy: HostPolicy) -> 
 pub(super) struct Reloader {
     files: Files,
     log: Arc<LogLevel>,
-    changes: Arc<Changes>,
+    gateway: Arc<Gateway>,
     sessions: Sessions,
     /// The values that are in effect. The lock makes one reload follow another.
     values: Mutex<Values>,
@@ -76,11 +76,11 @@ impl Reloader {
         paths: &Paths,
         log: Arc<LogLevel>,
         values: Values,
-        changes: Arc<Changes>,
+        gateway: Arc<Gateway>,
         sessions: Sessions,
     ) -> Self {
         let files = Files { home, runtime: paths.runtime.clone(), socket: paths.socket.clone() };
-        Self { files, log, changes, sessions, values: Mutex::new(values) }
+        Self { files, log, gateway, sessions, values: Mutex::new(values) }
     }
 
     /// Reads the files again at a signal. The log has the result.
@@ -113,7 +113,7 @@ impl Reloader {
         // An allowed directory may be on a disk that hangs.
         let checked = tokio::task::spawn_blocking(move || files.check(&now)).await.map_err(|_| Error::Stopping)?;
         let Checked { file, values: next_values, level, next } = checked.map_err(refused)?;
-        let people = self.changes.proposals.record.state.read(quorum::read_people).await?;
+        let people = self.gateway.record.state.read(quorum::read_people).await?;
         let unmet = quorum::unmet(&people, &next.policy);
         if let Some(unmet) = unmet.iter().find(|unmet| unmet.is_refused) {
             return Err(refused(toml_file::refused(&self.files.home.policy(), unmet.to_string()).to_string()).into());
@@ -122,7 +122,7 @@ impl Reloader {
             file: file.path.as_ref().map(|path| path.display().to_string()),
             applied: changed(Applies::Live, values, &next_values),
             restart: changed(Applies::Restart, &next_values, &file.values),
-            policy_changed: self.changes.settings().policy != next.policy,
+            policy_changed: self.gateway.now().policy != next.policy,
             warnings: unmet.iter().map(ToString::to_string).collect(),
         };
         let former = self.replace(by, &file, &reloaded, Arc::new(next)).await?;
@@ -153,21 +153,21 @@ impl Reloader {
         if let Some(digest) = &file.digest {
             entry = entry.with("config", digest.to_string());
         }
-        let former = self.changes.settings();
-        let changes = Arc::clone(&self.changes);
-        let replaced = self.changes.proposals.record.state.write(move |tx| {
-            decide::recount(tx, &changes.decision_context(&next))?;
+        let former = self.gateway.now();
+        let gateway = Arc::clone(&self.gateway);
+        let replaced = self.gateway.record.state.write(move |tx| {
+            // The count takes them from the cell, as every later transaction does.
+            gateway.settings.replace(next);
+            waiting::decide::recount(tx, &gateway)?;
             entry.append(tx)?;
-            // Last, because later transactions take them from the cell.
-            changes.proposals.settings.replace(next);
             Ok::<_, Error>(())
         });
         if let Err(error) = replaced.await {
-            self.changes.proposals.settings.replace(former);
+            self.gateway.settings.replace(former);
             return Err(error.into());
         }
         // The worker applies a change that the new policy approves of.
-        self.changes.ring();
+        self.gateway.announce();
         Ok(former)
     }
 
@@ -180,8 +180,8 @@ impl Reloader {
                 registry::agents(tx)?.into_iter().map(of).collect();
             granted
         };
-        let granted = self.changes.proposals.record.state.read(granted).await?;
-        let now = self.changes.settings();
+        let granted = self.gateway.record.state.read(granted).await?;
+        let now = self.gateway.now();
         let is_lost = |mount: &mounts::Mount| {
             let admits = |policy: &HostPolicy| policy.admits(&mount.source).unwrap_or(false);
             admits(&former.host_policy) && !admits(&now.host_policy)

@@ -3,8 +3,8 @@
 use super::error::Error;
 use super::{config, history, lost_versions};
 use crate::gateway::quorum;
+use crate::gateway::waiting::Gateway;
 use crate::registry;
-use crate::registry::policy::Policy;
 use ironclaw_contract::ids::BootId;
 use ironclaw_ledger::Entry;
 use ironclaw_operator::LedgerEvent;
@@ -19,13 +19,9 @@ use std::sync::Arc;
 const SESSIONS_NAMED: usize = 4;
 
 /// Writes the entry of the start. Returns warnings, such as one about an unclean end of the last run.
-pub(super) async fn begin(
-    record: &Arc<Record>,
-    home: &Home,
-    boot: BootId,
-    policy: &Policy,
-) -> Result<Vec<String>, Error> {
-    let (policy_digest, own) = (policy.digest().to_string(), Arc::clone(record));
+pub(super) async fn begin(gateway: &Arc<Gateway>, home: &Home, boot: BootId) -> Result<Vec<String>, Error> {
+    let (record, settings, own) = (&gateway.record, gateway.now(), Arc::clone(gateway));
+    let policy_digest = settings.policy.digest().to_string();
     let begun: Option<(Option<String>, Vec<String>)> = record
         .state
         .write(move |tx| {
@@ -58,7 +54,7 @@ pub(super) async fn begin(
     home.end_setup()?;
     let mut further = losses(record, home).await?;
     let people = record.state.read(quorum::read_people).await?;
-    further.extend(quorum::unmet(&people, policy).into_iter().map(|unmet| unmet.to_string()));
+    further.extend(quorum::unmet(&people, &settings.policy).into_iter().map(|unmet| unmet.to_string()));
     if previous.is_some() {
         further.push("the last run did not end cleanly; open work was resumed".to_owned());
     }

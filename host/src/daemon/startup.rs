@@ -15,10 +15,7 @@ use crate::channels::outbound::dispatch::Dispatch;
 use crate::daemon::config::{self, Config, Values};
 use crate::daemon::observe;
 use crate::daemon::observe::LogLevel;
-use crate::gateway::changes::Changes;
-use crate::gateway::proposals::Proposals;
-use crate::gateway::questions::Questions;
-use crate::gateway::requests::Requests;
+use crate::gateway::waiting::Gateway;
 use crate::reach::jail_network::{Fetchers, Trust};
 use crate::reach::mcp::oauth::Logins;
 use crate::reach::mcp::{Resolving, Servers, Slots};
@@ -94,9 +91,8 @@ pub(super) async fn open(path: &Path) -> Result<Opened, Error> {
 /// The shared parts of a host.
 pub(super) struct Parts {
     pub record: Arc<Record>,
-    pub changes: Arc<Changes>,
+    pub gateway: Arc<Gateway>,
     pub executor: Arc<Executor>,
-    pub questions: Arc<Questions>,
     pub jails: Arc<Jails>,
     pub models: Arc<Models>,
     pub dispatch: Arc<Dispatch>,
@@ -123,16 +119,13 @@ impl Parts {
             mount_policy::collect_host_policy(config, home, &paths.runtime, &paths.socket)?,
         );
         let settings = Arc::new(Live::new(reload::live(config, policy, host_policy)));
-        let proposals = Arc::new(Proposals { record: Arc::clone(&record), settings: Arc::clone(&settings) });
-        let changes = Arc::new(Changes::new(Arc::clone(&proposals), master.approval_root()));
-        let requests = Requests::new(Arc::clone(&record), Arc::clone(&settings), master.approval_root());
-        let requests = Arc::new(requests);
-        let questions = Arc::new(Questions::new(Arc::clone(&record), Arc::clone(&settings)));
+        let gateway = Gateway::new(Arc::clone(&record), Arc::clone(&settings), master.approval_root());
+        let gateway = Arc::new(gateway);
         let specs = state.read(registry::models::specs).await?;
         let observed = state.read(registry::models::settings::observed).await?;
         let models = Arc::new(Models::open(config.model.clone(), specs, observed)?);
         let (jails, launcher) = jails_of(opened, paths, launcher)?;
-        let runtime = runtime(opened, &proposals, requests, Arc::clone(&questions), &models, jails, launcher).await?;
+        let runtime = runtime(opened, &gateway, &models, jails, launcher).await?;
         let executor = Arc::clone(&runtime.models.executor);
         let (jails, dispatch) = (Arc::clone(&runtime.jails), Arc::clone(&runtime.outbound.dispatch));
         let (latch, item_caches) = (Arc::clone(&runtime.latch), Arc::clone(&runtime.models.caches));
@@ -141,7 +134,7 @@ impl Parts {
             record: Arc::clone(&record),
             jails: Arc::clone(&jails),
             latch,
-            changes: Arc::clone(&changes),
+            gateway: Arc::clone(&gateway),
             sessions: sessions.clone(),
         };
         let inbound = Inbound {
@@ -151,14 +144,13 @@ impl Parts {
             wake: Arc::new(sessions.clone()),
         };
         let (log, values) = (Arc::clone(&opened.log), opened.values.clone());
-        let reloader = Reloader::new(home.clone(), paths, log, values, Arc::clone(&changes), sessions.clone());
+        let reloader = Reloader::new(home.clone(), paths, log, values, Arc::clone(&gateway), sessions.clone());
         let reloader = Arc::new(reloader);
         let backups = Arc::new(backup_maker(home, config, master));
         Ok(Self {
             record,
-            changes,
+            gateway,
             executor,
-            questions,
             jails,
             models,
             dispatch,
@@ -185,38 +177,36 @@ impl Parts {
 /// Returns the shared context of the session actors.
 async fn runtime(
     opened: &Opened,
-    proposals: &Arc<Proposals>,
-    requests: Arc<Requests>,
-    questions: Arc<Questions>,
+    gateway: &Arc<Gateway>,
     models: &Arc<Models>,
     jails: launch::Config,
     launcher: Launcher,
 ) -> Result<Runtime, Error> {
-    let (Opened { home, config, .. }, record) = (opened, &proposals.record);
+    let (Opened { home, config, .. }, record) = (opened, &gateway.record);
     let (latch, verified_layers) = (Arc::<Latch>::default(), Arc::<VerifiedLayers>::default());
-    let turns = Arc::new(OpenTurns::start(Arc::clone(record), Arc::clone(&proposals.settings)).await?);
-    let fetchers = Arc::new(Fetchers::new(Arc::clone(&proposals.settings)));
+    let turns = Arc::new(OpenTurns::start(Arc::clone(record), Arc::clone(&gateway.settings)).await?);
+    let fetchers = Arc::new(Fetchers::new(Arc::clone(&gateway.settings)));
     let mcp_jails = McpJails { launcher: launcher.clone(), identity: jails.fetcher() };
-    let servers = mcp_servers(home, proposals, mcp_jails, &latch, &fetchers, &verified_layers);
+    let servers = mcp_servers(home, gateway, mcp_jails, &latch, &fetchers, &verified_layers);
     let (sessions_max, shelf) = (jails.sessions_max(), Arc::new(Shelf::new(home.clone())));
     let session_jails = Arc::new(Jails {
         record: Arc::clone(record),
         home: home.clone(),
         launcher,
-        settings: Arc::clone(&proposals.settings),
+        settings: Arc::clone(&gateway.settings),
         trust: Trust::make(&jails.runtime)?,
         config: jails,
         at_once: Semaphore::new(LAUNCHES_MAX),
         verified_layers,
         shelf: Arc::clone(&shelf),
     });
-    let skills = Skills::new(Arc::clone(record), Arc::clone(&proposals.settings), Arc::clone(&fetchers), shelf);
+    let skills = Skills::new(Arc::clone(record), Arc::clone(&gateway.settings), Arc::clone(&fetchers), shelf);
     let executor = Executor {
         record: Arc::clone(record),
         turns: Arc::clone(&turns),
-        settings: Arc::clone(&proposals.settings),
+        settings: Arc::clone(&gateway.settings),
         latch: Arc::clone(&latch),
-        requests,
+        gateway: Arc::clone(gateway),
         fetchers,
         authority: Arc::clone(session_jails.trust.authority()),
         servers: Arc::new(servers),
@@ -224,19 +214,18 @@ async fn runtime(
         command_jails: Arc::clone(&session_jails) as Arc<dyn CommandJails>,
         sessions_max,
     };
-    let model_servers = model_servers(home, proposals, &turns, models, &latch, executor);
+    let model_servers = model_servers(home, gateway, &turns, models, &latch, executor);
     let outbound = Outbound {
         turns: Arc::clone(&turns),
         latch: Arc::clone(&latch),
-        dispatch: Arc::new(Dispatch::new(Arc::clone(&proposals.record), sessions_max)),
-        proposals: Arc::clone(proposals),
-        questions,
+        dispatch: Arc::new(Dispatch::new(Arc::clone(&gateway.record), sessions_max)),
+        gateway: Arc::clone(gateway),
     };
     Ok(Runtime {
-        settings: Arc::clone(&proposals.settings),
+        settings: Arc::clone(&gateway.settings),
         turns,
         jails: session_jails,
-        workspaces: Arc::new(Workspaces::new(home.clone(), Arc::clone(&proposals.settings))),
+        workspaces: Arc::new(Workspaces::new(home.clone(), Arc::clone(&gateway.settings))),
         models: Arc::new(model_servers),
         admission: Admission::new(Limits::from_config(&config.session)),
         latch,
@@ -247,19 +236,19 @@ async fn runtime(
 /// Returns the connections to MCP servers.
 fn mcp_servers(
     home: &Home,
-    proposals: &Proposals,
+    gateway: &Gateway,
     jails: McpJails,
     latch: &Arc<Latch>,
     fetchers: &Arc<Fetchers>,
     verified_layers: &Arc<VerifiedLayers>,
 ) -> Servers {
-    let record = &proposals.record;
+    let record = &gateway.record;
     Servers {
         record: Arc::clone(record),
         home: home.clone(),
         latch: Arc::clone(latch),
         jails,
-        settings: Arc::clone(&proposals.settings),
+        settings: Arc::clone(&gateway.settings),
         demo: DemoLayer::default(),
         verified_layers: Arc::clone(verified_layers),
         fetchers: Arc::clone(fetchers),
@@ -272,7 +261,7 @@ fn mcp_servers(
 /// Returns the servers of `model.sock`.
 fn model_servers(
     home: &Home,
-    proposals: &Proposals,
+    gateway: &Gateway,
     turns: &Arc<OpenTurns>,
     models: &Arc<Models>,
     latch: &Arc<Latch>,
@@ -284,7 +273,7 @@ fn model_servers(
         models: Arc::clone(models),
         latch: Arc::clone(latch),
         home: home.clone(),
-        settings: Arc::clone(&proposals.settings),
+        settings: Arc::clone(&gateway.settings),
         executor: Arc::new(executor),
         versions: VersionKeeper::default(),
     }

@@ -9,8 +9,7 @@ use crate::api::{About, Api, Callers, LargeBodies, ReadReplies, Reload};
 use crate::calls::executor::late::LateCalls;
 use crate::channels::outbound::dispatch::Dispatcher;
 use crate::daemon::config::Config;
-use crate::gateway::questions::QuestionWorker;
-use crate::gateway::requests::Presence;
+use crate::gateway::waiting::{EndWorker, Presence};
 use crate::reach::mcp::oauth::Logins;
 use crate::reach::mcp::oauth::renewal::LoginRenewal;
 use crate::reach::skills::Changed;
@@ -52,7 +51,7 @@ impl Workers {
         head_publisher: &HeadPublisher,
         warnings: Vec<String>,
     ) -> Self {
-        let Parts { record, changes, executor, questions, jails, models, dispatch, .. } = parts;
+        let Parts { record, gateway, executor, jails, models, dispatch, .. } = parts;
         let Parts { sessions, inbound, stops, reloader, backups, .. } = parts;
         let (latch, logins, shutdown) = (&stops.latch, Arc::clone(&executor.servers.logins), Shutdown::default());
         start_changes(parts);
@@ -62,7 +61,7 @@ impl Workers {
             dispatch: Arc::clone(dispatch),
             latch: Arc::clone(latch),
             wake: Arc::new(sessions.clone()),
-            settings: Arc::clone(&changes.proposals.settings),
+            settings: Arc::clone(&gateway.settings),
         };
         let sending = tokio::spawn(dispatcher.run(shutdown.clone()));
         let Sockets { listener, port, hooks } = sockets;
@@ -85,10 +84,8 @@ impl Workers {
             record: Arc::clone(record),
             inbound: inbound.clone(),
             sessions: sessions.clone(),
-            changes: Arc::clone(changes),
-            requests: Arc::clone(&executor.requests),
+            gateway: Arc::clone(gateway),
             command_jails: Arc::clone(&executor.command_jails),
-            questions: Arc::clone(questions),
             read_replies: ReadReplies::new(&record.state),
             servers: Arc::clone(&executor.servers),
             skills: Arc::clone(&executor.skills),
@@ -99,7 +96,7 @@ impl Workers {
             about: Arc::new(about),
         };
         let serving = tokio::spawn(api.serve(listener, port, shutdown.clone()));
-        let presence = executor.requests.presence.clone();
+        let presence = gateway.presence.clone();
         Self { shutdown, reloader: Arc::clone(reloader), sending, logins, serving, receiving, presence }
     }
 
@@ -130,9 +127,9 @@ impl Workers {
 
 /// Starts the worker that applies approved changes.
 fn start_changes(parts: &Parts) {
-    let Parts { changes, executor, jails, sessions, stops, .. } = parts;
+    let Parts { gateway, executor, jails, sessions, stops, .. } = parts;
     let worker = ChangeWorker::new(
-        Arc::clone(changes),
+        Arc::clone(gateway),
         sessions.clone(),
         Arc::clone(jails),
         Arc::clone(&executor.servers),
@@ -141,14 +138,14 @@ fn start_changes(parts: &Parts) {
     tokio::spawn(worker.run());
 }
 
-/// Starts the workers of calls and of questions that wait for people, of logins, of revoked skills, of schedules and of unused memory.
+/// Starts the workers of approved calls and of the ends of what waits for people, of logins, of revoked skills, of schedules and of unused memory.
 fn start_due(parts: &Parts, shutdown: &Shutdown) {
     let logins = Arc::clone(&parts.executor.servers.logins);
     tokio::spawn(LoginRenewal { logins, shutdown: shutdown.clone() }.run());
     let late = LateCalls::new(Arc::clone(&parts.executor), Arc::new(parts.sessions.clone()));
     tokio::spawn(late.run(shutdown.clone()));
-    let questions = QuestionWorker::new(Arc::clone(&parts.questions), Arc::new(parts.sessions.clone()));
-    tokio::spawn(questions.run(shutdown.clone()));
+    let ends = EndWorker::new(Arc::clone(&parts.gateway), Arc::new(parts.sessions.clone()));
+    tokio::spawn(ends.run(shutdown.clone()));
     if let Some(changed) = parts.executor.skills.take_changed() {
         tokio::spawn(follow_skills(changed, parts.sessions.clone()));
         let skills = Arc::clone(&parts.executor.skills);

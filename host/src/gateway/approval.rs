@@ -1,4 +1,4 @@
-//! Approvals: tokens for the yes of one person, who was shown one text, to one exact subject. Pure: no clock, no database, no policy.
+//! Approvals: tokens for the yes of one person, who was shown one text, to one exact subject. No clock, no policy.
 //!
 //! An approval is never valid for a second subject, and its presence proves nothing. The caller names the subject that it is about to
 //! act on, and [`verify`] compares every field. The caller keeps the row that lets an approval be used only once, and uses it in the
@@ -8,7 +8,9 @@ use hmac::{Hmac, KeyInit, Mac};
 use ironclaw_contract::canonical::{self, Digest, Limits};
 use ironclaw_contract::ids::{AgentId, PersonId, SessionId};
 use ironclaw_operator::DenialCode;
+use ironclaw_state::WriteTx;
 use ironclaw_state::keys::{ApprovalRoot, random};
+use ironclaw_store::tables::approvals;
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 use std::fmt::Display;
@@ -320,6 +322,18 @@ fn encode(subject: &Subject, approver: &Approver, issued: i64, expires: i64, non
         add(Some(facts.as_bytes()));
     }
     bytes
+}
+
+/// Authenticates every unused approval with the key of a new master key, and returns their number.
+pub fn rewrap(tx: &mut WriteTx<'_>, old: &ApprovalRoot, new: &ApprovalRoot) -> Result<u64, ironclaw_state::Error> {
+    let mut count = 0;
+    for live in approvals::list_live(tx)? {
+        // A token that the old key did not make stays unchanged, and is refused when it is used.
+        let Ok(rekeyed) = Token::from_json(&live.token).and_then(|token| token.rekey(old, new)) else { continue };
+        approvals::set_token(tx, live.id, &rekeyed.to_json())?;
+        count += 1;
+    }
+    Ok(count)
 }
 
 #[cfg(test)]

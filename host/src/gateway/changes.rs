@@ -1,87 +1,161 @@
-//! The life of changes: a request of a sandbox or a person is checked and recorded, people decide, an approved change is applied, the
-//! sessions that it concerns start again, and the requester gets a notice.
+//! Changes as a kind of what waits: proposed by a sandbox or a person, checked and recorded, decided by people, applied, and the sessions
+//! that they concern start again.
 //!
-//! Holds no rule of its own, and a restart finds all state in the record. See [`crate::gateway`].
+//! See [`crate::gateway::checks`] for the checks, [`crate::gateway::decide`] for the rules of a decision, and [`crate::gateway::kinds`] for the
+//! kinds of change.
 
 pub(crate) mod at_once;
 pub(crate) mod person_removal;
+mod propose;
 pub(crate) mod skills;
 
-use crate::gateway::decide::{self, DecisionContext, Vote};
-use crate::gateway::proposals::{Proposals, notify};
-use crate::gateway::store::{self, Row, Submitted};
-use crate::gateway::{Proposed, Requester, review_page};
-use crate::registry::live_settings::LiveSettings;
+#[cfg(test)]
+pub(super) use propose::PENDING_OF_PERSON_MAX;
+pub use propose::Submitted;
+
+use crate::gateway::waiting::counted::Ballot;
+use crate::gateway::waiting::decide::{check_reason, present};
+use crate::gateway::waiting::{
+    self, Ending, Gateway, Kind, Rights, Shown, Sight, Status, Step, Waiting, WaitingId, Words,
+};
+use crate::gateway::{Proposed, Requester, decide, review_page};
 use crate::registry::local_network::LookedUp;
-use crate::registry::policy::Policy;
 use crate::registry::{self, Agent, Person, Role, roles};
-use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::ids::{ChangeId, PersonId};
+use ironclaw_contract::ids::ChangeId;
 use ironclaw_contract::seam::change::{Change, ChangeKind, Payload};
 use ironclaw_judge::provenance::Labels;
-use ironclaw_operator::{Bound, DenialCode};
-use ironclaw_state::keys::ApprovalRoot;
-use ironclaw_state::{ReadTx, failpoint};
+use ironclaw_operator::{ChangeDetails, DenialCode, Details, LedgerEvent};
+use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
-use ironclaw_store::record::Record;
 use ironclaw_store::refusal::{Decide, Denied, Refusal};
-use serde_json::Value;
+use ironclaw_store::tables::waiting::changes::{self as table, Own, Row};
+use ironclaw_store::times::HOUR_MS;
+use ironclaw_text::visible;
 use std::sync::Arc;
-use tokio::sync::Notify;
 
-/// A change in the form that a person is shown.
-#[derive(Debug, Clone)]
-pub struct Shown {
-    pub row: Row,
-    /// The exact text of the page.
-    pub text: String,
-    pub digest: Digest,
+/// Changes as a kind of what waits.
+pub struct Changes;
+
+const WORDS: Words = Words {
+    key: "change",
+    noun: "change",
+    without_effect: "nothing was changed",
+    done: "is applied",
+    failed: "could not be applied",
+    unknown: DenialCode::ChangeUnknown,
+    decided: DenialCode::ChangeDecided,
+    expired: DenialCode::ChangeExpired,
+    withdrawn: DenialCode::ChangeStale,
+    requester_withdraws: true,
+    restored: Status::Doubtful,
+    event,
+};
+
+const fn event(step: Step) -> LedgerEvent {
+    match step {
+        Step::Refused => LedgerEvent::ChangeDecisionRefused,
+        Step::ApprovedBy => LedgerEvent::ChangeApprovedBy,
+        Step::Approved => LedgerEvent::ChangeApproved,
+        Step::Reminded => LedgerEvent::ChangeReminded,
+        Step::Ended(status) => match status {
+            Status::Done => LedgerEvent::ChangeApplied,
+            Status::Failed => LedgerEvent::ChangeFailed,
+            Status::Rejected => LedgerEvent::ChangeRejected,
+            Status::Expired => LedgerEvent::ChangeExpired,
+            Status::Doubtful => LedgerEvent::ChangeDoubtful,
+            _ => LedgerEvent::ChangeWithdrawn,
+        },
+    }
 }
 
-/// The changes of this host: requests, review pages and decisions.
-pub struct Changes {
-    /// Checks and records requests.
-    pub proposals: Arc<Proposals>,
-    /// The root of the keys of approvals.
-    root: ApprovalRoot,
-    bell: Notify,
+/// Returns the row of a change that waits.
+fn row(tx: &ReadTx<'_>, of: &Waiting) -> Result<Row, ironclaw_state::Error> {
+    let found = match of.id {
+        WaitingId::Change(id) => table::find(tx, id)?,
+        WaitingId::Call(_) | WaitingId::Question(_) => None,
+    };
+    found.ok_or_else(|| ironclaw_state::Error::Stored(format!("{} is no change", of.id)))
 }
 
-impl Changes {
-    /// Makes the changes of a host with these rules.
-    pub fn new(proposals: Arc<Proposals>, root: ApprovalRoot) -> Self {
-        Self { proposals, root, bell: Notify::new() }
+impl Kind for Changes {
+    fn words(&self) -> &'static Words {
+        &WORDS
     }
 
-    /// Returns the present rules for decisions, and the other settings that a reload replaces.
-    pub fn settings(&self) -> Arc<LiveSettings> {
-        self.proposals.settings.now()
+    fn rights(
+        &self,
+        tx: &ReadTx<'_>,
+        all: &Gateway,
+        by: &Person,
+        of: &Waiting,
+    ) -> Result<Rights, ironclaw_state::Error> {
+        let decides = decide::may_decide(tx, &all.now().policy, by, &row(tx, of)?)?;
+        let is_own = of.principal == by.id;
+        let sight = match decides || by.role.covers(Role::Admin) {
+            true => Some(Sight::Whole),
+            // The person who asked for it sees its status.
+            false => is_own.then_some(Sight::Status),
+        };
+        // A withdrawal permits nothing.
+        Ok(Rights { sight, decides, rejects: decides || is_own })
     }
 
-    /// Wakes the worker, so that it reads the record.
-    pub fn ring(&self) {
-        self.bell.notify_one();
+    fn show(&self, tx: &ReadTx<'_>, all: &Gateway, of: &Waiting) -> Result<Shown, Error> {
+        let row = row(tx, of)?;
+        let text = decide::page(tx, &all.now().policy, &row)?;
+        let Own { payload, before, reason, .. } = row.own;
+        let details = Details::Change(ChangeDetails { before, after: payload.into(), reason });
+        let agent = row.agent.map(|agent| registry::agent_by_id(tx, agent)).transpose()?.flatten();
+        let agent = agent.map_or_else(String::new, |agent| format!(" of agent {}", visible::name(&agent.name)));
+        let effect = format!("This host makes a change of kind {}{agent}.", row.kind);
+        Ok(Shown::new(text, effect, Some(details)))
     }
 
-    /// Returns the bell of the worker.
-    pub fn bell(&self) -> &Notify {
-        &self.bell
+    fn why_stale(&self, tx: &ReadTx<'_>, all: &Gateway, of: &Waiting) -> Result<Option<String>, Error> {
+        Ok(decide::why_stale(tx, &all.now().host_policy, &row(tx, of)?)?)
     }
 
-    pub(crate) fn record(&self) -> &Arc<Record> {
-        &self.proposals.record
+    fn deciders(&self, tx: &ReadTx<'_>, all: &Gateway, of: &Waiting) -> Result<String, Error> {
+        let row = row(tx, of)?;
+        Ok(review_page::approvers(&decide::rule(&row, &all.now().policy), row.kind))
     }
 
-    pub(crate) fn decision_context<'a>(&'a self, settings: &'a LiveSettings) -> DecisionContext<'a> {
-        let LiveSettings { policy, host_policy, .. } = settings;
-        DecisionContext { policy, host_policy, root: &self.root }
+    fn approvals_needed(&self, tx: &ReadTx<'_>, all: &Gateway, of: &Waiting) -> Result<u32, Error> {
+        Ok(decide::rule(&row(tx, of)?, &all.now().policy).approvals)
     }
 
-    /// Returns the number of approvals that this change needs.
-    pub fn approvals_needed(&self, row: &Row) -> u32 {
-        store::rule(row, &self.settings().policy).approvals
+    fn ballot(&self, tx: &ReadTx<'_>, all: &Gateway, of: &Waiting, shown: &Shown) -> Result<Ballot, Denied<Error>> {
+        let row = row(tx, of)?;
+        let rule = decide::rule(&row, &all.now().policy);
+        Ok(Ballot {
+            subject: decide::subject(&row, &rule, shown.digest),
+            asked: (&row).into(),
+            own_counts: rule.requester_may_approve,
+            has_own_reasons: false,
+            valid_until: tx.wall() + i64::from(rule.expires_hours) * HOUR_MS,
+            use_until: None,
+            rule,
+        })
     }
 
+    fn end(&self, tx: &mut WriteTx<'_>, all: &Gateway, of: &Waiting, ending: &Ending<'_>) -> Result<(), Error> {
+        let by = of.decided_by.map(|by| registry::person_name(tx, by)).transpose()?;
+        let by = by.map_or_else(String::new, |name| format!(" by {name}"));
+        let what = match ending.status {
+            Status::Done => format!("was approved{by} and is applied: {}", ending.outcome),
+            // The reason may be a stranger's words, or name paths of the host. Only people who see the change may read it.
+            Status::Failed => format!(
+                "was approved{by} and could not be applied; nothing was changed. A person can read the reason: `ironctl inbox show {}`",
+                of.id
+            ),
+            _ => waiting::outcome(tx, of, ending)?,
+        };
+        let text = format!("The change {} ({}) that you asked for {what}.", of.id, of.subject);
+        waiting::inform(tx, &all.record, of, &text).map(drop)
+    }
+}
+
+impl Gateway {
     /// Submits a change that a person requests.
     ///
     /// # Errors
@@ -103,25 +177,23 @@ impl Changes {
         let change = Change::parse(kind, &payload)
             .map_err(|error| Refusal::new(DenialCode::PayloadMalformed, error.to_string()))?;
         let looked_up = match by.role.covers(Role::Admin) {
-            true => LookedUp::look_up(&change, &self.settings().host_policy).await,
+            true => LookedUp::look_up(&change, &self.now().host_policy).await,
             // The host looks up no name for a person who may not request the change.
             false => None,
         };
-        let (changes, by) = (Arc::clone(self), by.clone());
-        self.record()
-            .state
-            .decide(move |tx| {
-                // Read again: the role may have been revoked while the request was in flight.
-                let by = present(tx, by.id)?;
-                let agent = agent.map(|name| registry::named_agent(tx, &by, &name)).transpose()?;
-                check_requester(tx, &by, kind, agent.as_ref())?;
-                let agent = agent.map(|agent| agent.id);
-                looked_up.map_or(Ok(()), |found| found.note(tx)).map_err(Error::from)?;
-                let requester = Requester::Person(by.id);
-                let proposed = Proposed { change, agent, requester, reason, labels: Labels::NONE };
-                changes.proposals.submit(tx, proposed)
-            })
-            .await
+        let (all, by) = (Arc::clone(self), by.clone());
+        let submit = self.record.state.decide(move |tx| {
+            let by = present(tx, &by)?;
+            let agent = agent.map(|name| registry::named_agent(tx, &by, &name)).transpose()?;
+            check_requester(tx, &by, kind, agent.as_ref())?;
+            let agent = agent.map(|agent| agent.id);
+            looked_up.map_or(Ok(()), |found| found.note(tx)).map_err(Error::from)?;
+            let requester = Requester::Person(by.id);
+            all.propose(tx, Proposed { change, agent, requester, reason, labels: Labels::NONE })
+        });
+        let submitted = submit.await;
+        self.bells.ends.notify_one();
+        submitted
     }
 
     /// Returns whether this person may approve a change, and for a sentence the people who must approve it.
@@ -129,112 +201,15 @@ impl Changes {
     /// # Errors
     /// Refuses an unknown id.
     pub async fn approvers(self: &Arc<Self>, by: &Person, id: ChangeId) -> Result<(bool, String), Denied<Error>> {
-        let (changes, by) = (Arc::clone(self), by.clone());
-        self.record()
-            .state
-            .read(move |tx| {
-                let (row, settings) = (store::known(tx, id)?, changes.settings());
-                let rule = store::rule(&row, &settings.policy);
-                let is_other = rule.requester_may_approve || by.id != row.principal();
-                let may_approve = is_other && decide::may_decide(tx, &settings.policy, &by, &row)?;
-                Ok((may_approve, review_page::approvers(&rule, row.kind)))
-            })
-            .await
-    }
-
-    /// Returns a change in the form for this person.
-    ///
-    /// # Errors
-    /// Refuses an unknown id, and in the same words a change that this person may not see.
-    pub async fn show(self: &Arc<Self>, by: &Person, id: ChangeId) -> Result<Shown, Denied<Error>> {
-        let (changes, by) = (Arc::clone(self), by.clone());
-        self.record()
-            .state
-            .read(move |tx| {
-                let (row, settings) = (store::known(tx, id)?, changes.settings());
-                let shown = shown_to(tx, &settings.policy, &by, row)?;
-                shown.ok_or_else(|| store::unknown(id).into())
-            })
-            .await
-    }
-
-    /// Records the approval of a person for the page with this digest. `proof` is the id of the token that they used.
-    ///
-    /// # Errors
-    /// Refuses as [`decide::approve`] does.
-    pub async fn approve(
-        self: &Arc<Self>,
-        by: &Person,
-        proof: String,
-        id: ChangeId,
-        shown: Digest,
-    ) -> Result<(), Denied<Error>> {
-        let (changes, by) = (Arc::clone(self), by.clone());
-        let approve = self.record().state.decide(move |tx| {
-            let settings = changes.settings();
-            let said = decide::approve(tx, &changes.decision_context(&settings), &by, &proof, id, &shown);
-            said.map_err(|undecided| undecided.notifying(|row| notify(tx, changes.record(), row)))
+        let (all, by) = (Arc::clone(self), by.clone());
+        let read = self.record.state.read(move |tx| {
+            let (of, rights) = waiting::decide::seen(tx, &all, &by, id.into())?;
+            let rule = decide::rule(&row(tx, &of)?, &all.now().policy);
+            let is_other = rule.requester_may_approve || by.id != of.principal;
+            Ok((is_other && rights.decides, Changes.deciders(tx, &all, &of)?))
         });
-        if approve.await? == Vote::Approved {
-            failpoint::reach("change_approved");
-            self.ring();
-        }
-        Ok(())
+        read.await
     }
-
-    /// Records the rejection by a person.
-    ///
-    /// # Errors
-    /// Refuses as [`decide::reject`] does.
-    pub async fn reject(self: &Arc<Self>, by: &Person, id: ChangeId, reason: String) -> Result<(), Denied<Error>> {
-        let (changes, by) = (Arc::clone(self), by.clone());
-        let reject = self.record().state.decide(move |tx| {
-            let settings = changes.settings();
-            match decide::reject(tx, &changes.decision_context(&settings), &by, id, &reason) {
-                Ok(row) => Ok(notify(tx, changes.record(), &row)?),
-                Err(undecided) => Err(undecided.notifying(|row| notify(tx, changes.record(), row))),
-            }
-        });
-        reject.await?;
-        failpoint::reach("change_rejected");
-        Ok(())
-    }
-}
-
-/// Returns a change in the form for this person; `None` if they may not see it.
-pub(crate) fn shown_to(
-    tx: &ReadTx<'_>,
-    policy: &Policy,
-    by: &Person,
-    row: Row,
-) -> Result<Option<Shown>, ironclaw_state::Error> {
-    if decide::may_read(tx, policy, by, &row)? {
-        let (text, digest) = decide::show(tx, policy, &row)?;
-        return Ok(Some(Shown { row, text, digest }));
-    }
-    if row.principal() != by.id {
-        return Ok(None);
-    }
-    // The principal sees the status. Only people who decide see the present setting and the meaning of the names.
-    let text = review_page::status_page(&row);
-    let digest = Digest::of(text.as_bytes());
-    Ok(Some(Shown { row: Row { before: Value::Null, facts: Value::Null, ..row }, text, digest }))
-}
-
-/// Refuses a reason that is too long.
-fn check_reason(reason: &str) -> Result<(), Refusal> {
-    use ironclaw_contract::seam::limits::REASON_BYTES_MAX;
-    if reason.len() <= REASON_BYTES_MAX {
-        return Ok(());
-    }
-    let bound = Bound::new("bytes of a reason", REASON_BYTES_MAX, reason.len(), "write a shorter reason");
-    Err(Refusal::over(DenialCode::ReasonTooLong, bound))
-}
-
-/// Returns a person as the record has them now.
-fn present(tx: &ReadTx<'_>, id: PersonId) -> Result<Person, Denied<Error>> {
-    let found = registry::person_by_id(tx, id).map_err(Error::from)?;
-    found.ok_or_else(|| Refusal::new(DenialCode::PersonUnknown, "the requester no longer exists").into())
 }
 
 /// Refuses a person who may not request a change of this kind. Members may request a schedule of an agent to which they may talk: its runs

@@ -4,7 +4,6 @@
 //! See [`crate::gateway::decide`].
 
 use super::kinds::is_of_agent;
-use super::store::Row;
 use crate::registry::policy::Rule;
 use crate::registry::{self, Giver, Person, TokenId};
 use ironclaw_contract::ids::{AgentId, PersonId};
@@ -12,6 +11,7 @@ use ironclaw_operator::DenialCode;
 use ironclaw_state::ReadTx;
 use ironclaw_store::tables;
 use ironclaw_store::tables::people::Provenance;
+use ironclaw_store::tables::waiting::changes::Row;
 use std::collections::BTreeSet;
 
 /// The code of an approval that depends on a person who already counts, or who must not count.
@@ -33,7 +33,7 @@ pub struct Asked {
 impl From<&Row> for Asked {
     fn from(row: &Row) -> Self {
         let agent = row.agent.filter(|_| is_of_agent(row.kind));
-        Self { seq: row.asked_seq, principal: row.principal(), agent }
+        Self { seq: row.asked_seq, principal: row.requester.principal(), agent }
     }
 }
 

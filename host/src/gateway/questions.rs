@@ -1,35 +1,110 @@
-//! Questions of agents to the people of their turns, from the call to the answer.
+//! Questions of agents to the people of their turns, as a kind of what waits: from the call to the answer.
 //!
 //! An answer gives no authority: it is never read for a declaration of scope, and its turn has the scope of the turn that asked. Never
-//! opens a turn without an answer. See [`crate::channels::inbound::inbox::answer`] for the message, and [`crate::gateway::requests`] for calls that wait.
-//!
-//! ```text
-//! asked ──▶ Waiting ──▶ Answered | Cancelled | Expired
-//!              └──a restore──▶ Unknown ──▶ Cancelled
-//! ```
+//! opens a turn without an answer. See [`crate::channels::inbound::inbox::answer`] for the message.
 
+mod answer;
 mod ask;
-mod decide;
-mod due;
-mod ending;
-mod host_questions;
+mod page;
 
+pub use answer::Given;
 pub use ask::{Asking, ask};
-pub use decide::{Given, known, may_answer, may_read, unknown};
-pub use due::QuestionWorker;
-pub use ending::{doubt_all, end_of_person, end_of_turn};
-pub use host_questions::{Body, Questions, body};
-pub use ironclaw_store::tables::questions::{Row, Status, list, waiting_count};
 
 use crate::channels::inbound::inbox::Recorded;
-use crate::registry::Person;
+use crate::gateway::waiting::counted::Ballot;
+use crate::gateway::waiting::{
+    self, Ending, Gateway, Kind, Rights, Shown, Sight, Status, Step, Waiting, WaitingId, Words,
+};
+use crate::registry::{self, Person, Role};
+use crate::turns::turn::Turn;
 use ironclaw_contract::ids::QuestionId;
-use ironclaw_state::failpoint;
+use ironclaw_operator::{DenialCode, LedgerEvent};
+use ironclaw_state::{ReadTx, WriteTx, failpoint};
 use ironclaw_store::error::Error;
-use ironclaw_store::refusal::{Decide, Denied};
+use ironclaw_store::refusal::{Decide, Denied, Refusal};
+use ironclaw_store::tables::waiting::questions::{self as table, Row};
 use std::sync::Arc;
 
-impl Questions {
+/// Questions as a kind of what waits.
+pub struct Questions;
+
+const WORDS: Words = Words {
+    key: "question",
+    noun: "question",
+    without_effect: "there is no answer",
+    done: "is answered",
+    failed: "failed",
+    unknown: DenialCode::QuestionUnknown,
+    decided: DenialCode::QuestionEnded,
+    expired: DenialCode::QuestionEnded,
+    withdrawn: DenialCode::QuestionEnded,
+    requester_withdraws: false,
+    restored: Status::Doubtful,
+    event,
+};
+
+const fn event(step: Step) -> LedgerEvent {
+    match step {
+        Step::Refused => LedgerEvent::QuestionAnswerRefused,
+        Step::ApprovedBy | Step::Approved | Step::Ended(Status::Done) => LedgerEvent::QuestionAnswered,
+        Step::Reminded => LedgerEvent::QuestionReminded,
+        Step::Ended(Status::Expired) => LedgerEvent::QuestionExpired,
+        Step::Ended(Status::Doubtful) => LedgerEvent::QuestionUnknown,
+        Step::Ended(_) => LedgerEvent::QuestionCancelled,
+    }
+}
+
+/// Returns the row of a question that waits.
+fn row(tx: &ReadTx<'_>, of: &Waiting) -> Result<Row, ironclaw_state::Error> {
+    let found = match of.id {
+        WaitingId::Question(id) => table::find(tx, id)?,
+        WaitingId::Call(_) | WaitingId::Change(_) => None,
+    };
+    found.ok_or_else(|| ironclaw_state::Error::Stored(format!("{} is no question", of.id)))
+}
+
+impl Kind for Questions {
+    fn words(&self) -> &'static Words {
+        &WORDS
+    }
+
+    fn rights(&self, _: &ReadTx<'_>, _: &Gateway, by: &Person, of: &Waiting) -> Result<Rights, ironclaw_state::Error> {
+        let is_own = by.id == of.principal;
+        let may_read = is_own || by.role.covers(Role::Admin);
+        // After a restore it takes no answer: it may have had one.
+        let decides = is_own && of.status != Status::Doubtful;
+        Ok(Rights { sight: may_read.then_some(Sight::Whole), decides, rejects: is_own || by.role == Role::Owner })
+    }
+
+    fn show(&self, tx: &ReadTx<'_>, all: &Gateway, of: &Waiting) -> Result<Shown, Error> {
+        page::show(tx, all, &row(tx, of)?)
+    }
+
+    fn why_stale(&self, _: &ReadTx<'_>, _: &Gateway, _: &Waiting) -> Result<Option<String>, Error> {
+        Ok(None)
+    }
+
+    fn deciders(&self, tx: &ReadTx<'_>, _: &Gateway, of: &Waiting) -> Result<String, Error> {
+        Ok(registry::person_name(tx, of.principal)?)
+    }
+
+    fn approvals_needed(&self, _: &ReadTx<'_>, _: &Gateway, _: &Waiting) -> Result<u32, Error> {
+        Ok(0)
+    }
+
+    fn ballot(&self, _: &ReadTx<'_>, _: &Gateway, of: &Waiting, _: &Shown) -> Result<Ballot, Denied<Error>> {
+        let message = format!("{} is a question, which is answered and not approved", of.id);
+        let refusal = Refusal::new(DenialCode::QuestionAnswerInvalid, message);
+        Err(refusal.hint(format!("answer it: `ironctl answer {} TEXT`", of.id)).into())
+    }
+
+    fn end(&self, tx: &mut WriteTx<'_>, all: &Gateway, of: &Waiting, ending: &Ending<'_>) -> Result<(), Error> {
+        let what = waiting::outcome(tx, of, ending)?;
+        waiting::inform(tx, &all.record, of, &format!("Your question {} {what}.", of.id)).map(drop)
+    }
+}
+
+impl Gateway {
     /// Records the answer of a person as a message, which opens a turn. The caller wakes its session.
     ///
     /// # Errors
@@ -40,18 +115,19 @@ impl Questions {
         id: QuestionId,
         given: Given,
     ) -> Result<Recorded, Denied<Error>> {
-        let (questions, by) = (Arc::clone(self), by.clone());
-        let answered = self.record.state.decide(move |tx| decide::answer(tx, &questions, &by, id, &given)).await;
+        let (all, by) = (Arc::clone(self), by.clone());
+        let answered = self.record.state.decide(move |tx| answer::answer(tx, &all, &by, id, &given)).await;
         failpoint::reach("question_answered");
+        self.announce();
         answered
     }
+}
 
-    /// Cancels a question, with a reason for the agent.
-    ///
-    /// # Errors
-    /// Refuses people other than the one concerned and owners, and a question that has ended.
-    pub async fn reject(self: &Arc<Self>, by: &Person, id: QuestionId, reason: String) -> Result<(), Denied<Error>> {
-        let (questions, by) = (Arc::clone(self), by.clone());
-        self.record.state.decide(move |tx| decide::reject(tx, &questions, &by, id, &reason)).await
+/// Withdraws the questions of a turn that wait.
+pub fn end_of_turn(tx: &mut WriteTx<'_>, all: &Gateway, turn: &Turn) -> Result<(), Error> {
+    let ending = Ending { status: Status::Withdrawn, by: None, outcome: "its turn was cancelled" };
+    for row in table::pending_in_session(tx, turn.session)?.iter().filter(|row| row.turn == turn.id) {
+        waiting::end_active(tx, all, row.id.into(), &ending)?;
     }
+    Ok(())
 }

@@ -1,79 +1,131 @@
-//! Approval requests: calls that wait for people, from the request to the use of the approvals.
+//! Calls as a kind of what waits: the approval request, from the call that needs people to the use of the approvals.
 //!
 //! Never runs a call: [`crate::calls::executor`] does, and it uses the approvals up in the transaction that marks the call as running. An
 //! approval is bound to the page that was shown, like that of a change. See [`crate::gateway::approval`].
-//!
-//! ```text
-//! asked ──▶ Pending ──people──▶ Approved ──executor──▶ Running ──▶ Done | Failed | Queued | Unknown
-//!              └──▶ Rejected | Expired | Withdrawn
-//! ```
 
 mod again;
 pub mod allowance;
 mod ask;
 pub mod bounds;
 mod decide;
-mod decider_notices;
 mod ending;
 pub mod facts;
-mod host_requests;
 mod notice;
 mod page;
-mod presence;
 mod reasons;
 mod using;
 
 pub use ask::{Asked, Asking, Needing, answer_at_once, ask, follow_equal};
-pub use decide::{known, may_decide, may_read, may_reject, unknown};
-pub use decider_notices::expires_soon;
-pub use ending::{end, end_all, end_of_sender, end_of_task, withdraw_approved};
-pub use host_requests::Requests;
-pub use ironclaw_store::tables::requests::{
-    Row, Status, ended, find_by_call, finish, is_any_due, list, list_for_task, list_for_turn, next_end, next_reminder,
-    pending_count, record_notified, running,
+pub use ending::{end_all, end_of_sender, end_of_task, withdraw, withdraw_approved};
+pub use ironclaw_store::tables::waiting::requests::{
+    Row, approved, find_by_call, finish, is_any_due, list_for_task, list_for_turn, running,
 };
 pub use notice::{notify_stopped, notify_unknown, record_unknown};
-pub use page::{Shown, arguments, show_or_damage};
-pub use presence::Presence;
-pub use reasons::{StoredReason, codes, is_for_grant, origin_view};
+pub use page::arguments;
+pub use reasons::{codes, is_for_grant};
 pub use using::{Permitted, Running, use_approvals};
 
-use crate::registry::Person;
-use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::ids::RequestId;
-use ironclaw_state::failpoint;
+use crate::gateway::waiting::counted::{Ballot, ValidApproval};
+use crate::gateway::waiting::{Ending, Gateway, Kind, Rights, Shown, Sight, Status, Step, Waiting, WaitingId, Words};
+use crate::registry::{Person, Role};
+use decide::Open;
+use ironclaw_operator::{DenialCode, LedgerEvent};
+use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
-use ironclaw_store::refusal::{Decide, Denied};
-use std::sync::Arc;
+use ironclaw_store::refusal::Denied;
+use ironclaw_store::tables::waiting::requests as table;
 
-impl Requests {
-    /// Records the approval of a person for the page with this digest. `proof` is the id of the token that they used.
-    ///
-    /// # Errors
-    /// Refuses as [`decide::approve`] does.
-    pub async fn approve(
-        self: &Arc<Self>,
-        by: &Person,
-        proof: String,
-        id: RequestId,
-        shown: Digest,
-    ) -> Result<(), Denied<Error>> {
-        let (requests, by) = (Arc::clone(self), by.clone());
-        let approved =
-            self.record.state.decide(move |tx| decide::approve(tx, &requests, &by, &proof, id, &shown)).await;
-        failpoint::reach("request_approved");
-        self.announce();
-        approved
+/// Calls as a kind of what waits.
+pub struct Calls;
+
+const WORDS: Words = Words {
+    key: "request",
+    noun: "approval request",
+    without_effect: "it did not run",
+    done: "is done",
+    failed: "failed",
+    unknown: DenialCode::RequestUnknown,
+    decided: DenialCode::RequestDecided,
+    expired: DenialCode::CallExpired,
+    withdrawn: DenialCode::CallWithdrawn,
+    requester_withdraws: false,
+    restored: Status::Withdrawn,
+    event,
+};
+
+const fn event(step: Step) -> LedgerEvent {
+    match step {
+        Step::Refused => LedgerEvent::RequestDecisionRefused,
+        Step::ApprovedBy => LedgerEvent::RequestApprovedBy,
+        Step::Approved => LedgerEvent::RequestApproved,
+        Step::Reminded => LedgerEvent::RequestReminded,
+        Step::Ended(Status::Rejected) => LedgerEvent::RequestRejected,
+        Step::Ended(Status::Expired) => LedgerEvent::RequestExpired,
+        Step::Ended(_) => LedgerEvent::RequestWithdrawn,
+    }
+}
+
+/// Returns the row of a call that waits.
+fn row(tx: &ReadTx<'_>, of: &Waiting) -> Result<Row, ironclaw_state::Error> {
+    let found = match of.id {
+        WaitingId::Call(id) => table::find(tx, id)?,
+        WaitingId::Question(_) | WaitingId::Change(_) => None,
+    };
+    found.ok_or_else(|| ironclaw_state::Error::Stored(format!("{} is no call", of.id)))
+}
+
+impl Kind for Calls {
+    fn words(&self) -> &'static Words {
+        &WORDS
     }
 
-    /// Records the rejection by a person.
-    ///
-    /// # Errors
-    /// Refuses as [`decide::reject`] does.
-    pub async fn reject(self: &Arc<Self>, by: &Person, id: RequestId, reason: String) -> Result<(), Denied<Error>> {
-        let (requests, by) = (Arc::clone(self), by.clone());
-        let rejected = self.record.state.decide(move |tx| decide::reject(tx, &requests, &by, id, &reason)).await;
-        self.announce();
-        rejected
+    fn rights(
+        &self,
+        tx: &ReadTx<'_>,
+        all: &Gateway,
+        by: &Person,
+        of: &Waiting,
+    ) -> Result<Rights, ironclaw_state::Error> {
+        let decides = Open::from(row(tx, of)?).admits(&all.now().policy, by);
+        let may_read = decides || by.id == of.principal || by.role.covers(Role::Admin);
+        // A rejection permits nothing.
+        Ok(Rights { sight: may_read.then_some(Sight::Whole), decides, rejects: may_read })
+    }
+
+    fn show(&self, tx: &ReadTx<'_>, all: &Gateway, of: &Waiting) -> Result<Shown, Error> {
+        page::show_or_damage(tx, all, &row(tx, of)?)
+    }
+
+    fn why_stale(&self, tx: &ReadTx<'_>, _: &Gateway, of: &Waiting) -> Result<Option<String>, Error> {
+        Ok(decide::why_stale(tx, &row(tx, of)?)?)
+    }
+
+    fn deciders(&self, tx: &ReadTx<'_>, all: &Gateway, of: &Waiting) -> Result<String, Error> {
+        let open = Open::from(row(tx, of)?);
+        let person = crate::registry::person_name(tx, of.principal)?;
+        Ok(page::deciders(&open.row.own.reasons, open.rule(&all.now().policy), &person))
+    }
+
+    fn approvals_needed(&self, tx: &ReadTx<'_>, all: &Gateway, of: &Waiting) -> Result<u32, Error> {
+        let open = Open::from(row(tx, of)?);
+        Ok(if open.needs_policy() { open.rule(&all.now().policy).approvals } else { 1 })
+    }
+
+    fn ballot(&self, tx: &ReadTx<'_>, all: &Gateway, of: &Waiting, shown: &Shown) -> Result<Ballot, Denied<Error>> {
+        Ok(Open::from(row(tx, of)?).ballot(tx, &all.now().policy, shown)?)
+    }
+
+    fn is_approved(
+        &self,
+        tx: &ReadTx<'_>,
+        of: &Waiting,
+        ballot: &Ballot,
+        valid: &[ValidApproval],
+    ) -> Result<bool, ironclaw_state::Error> {
+        Open::from(row(tx, of)?).is_approved(tx, &ballot.rule, valid)
+    }
+
+    fn end(&self, tx: &mut WriteTx<'_>, all: &Gateway, of: &Waiting, ending: &Ending<'_>) -> Result<(), Error> {
+        ending::end(tx, &all.record, of, &row(tx, of)?, ending)
     }
 }

@@ -25,7 +25,7 @@ mod tests;
 pub use page::Page;
 
 use super::kinds;
-use super::store::Row;
+use super::waiting::Waiting;
 use crate::registry::Role;
 use crate::registry::policy::Rule;
 use effects::Effects;
@@ -298,14 +298,14 @@ fn put_requester(page: &mut Page, view: &View<'_>, names: &Names<'_>) {
     }
 }
 
-/// Returns the page of a change for the person who asked for it and may not read its effects: its status, and the command that withdraws
-/// it while it waits.
-pub fn status_page(row: &Row) -> String {
+/// Returns the page for the person who asked for it and may not read its effects: its status, and the command that withdraws it while it
+/// waits.
+pub fn status_page(of: &Waiting) -> String {
     let mut page = Page::default();
-    page.sentence("", &format!("{} ({}) is {}.", row.id, row.kind, row.status.name()));
+    page.sentence("", &format!("{} ({}) is {}.", of.id, of.subject, of.status));
     page.sentence("", "Other people decide on it, and only they see its effects.");
-    if row.status.is_open() {
-        page.sentence("", &format!("`ironctl reject {}` withdraws it.", row.id));
+    if of.status.is_open() {
+        page.sentence("", &format!("`ironctl reject {}` withdraws it.", of.id));
     }
     page.finish()
 }

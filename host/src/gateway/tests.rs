@@ -4,13 +4,13 @@
 mod decision_fixture;
 mod independence;
 
-use self::decision_fixture::{AGENT, DecisionFixture, block_on, context, host_policy, refused};
-use super::apply;
-use super::decide::{self, Vote};
+use self::decision_fixture::{AGENT, DecisionFixture, block_on, refused};
+use super::changes::PENDING_OF_PERSON_MAX;
 use super::kinds::Prepared;
-use super::store::{self, Status};
+use super::waiting::{self, Doubted, Status};
+use super::{apply, decide, generation};
 use crate::gateway::approval::{self, Token};
-use crate::registry::policy::{Policy, Rule};
+use crate::registry::policy::Rule;
 use crate::registry::{self, Person, Role};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{ChangeId, PersonId};
@@ -19,10 +19,9 @@ use ironclaw_operator::DenialCode;
 use ironclaw_state::WriteTx;
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::Refusal;
-use ironclaw_store::tables::requests::ApprovalState;
+use ironclaw_store::tables::approvals::{self, ApprovalState};
 use rusqlite::params;
 use serde_json::{Value, json};
-use std::sync::Arc;
 
 #[test]
 fn approved_change_is_applied_only_once() {
@@ -33,15 +32,15 @@ fn approved_change_is_applied_only_once() {
     let id = fixture.approved("new");
     assert_eq!(fixture.persona_now(), "old", "an approval alone applies nothing");
     fixture.apply(id).expect("it is approved");
-    assert_eq!((fixture.persona_now(), fixture.status(id)), ("new".to_owned(), Status::Applied));
+    assert_eq!((fixture.persona_now(), fixture.status(id)), ("new".to_owned(), Status::Done));
     refused(fixture.apply(id), DenialCode::ChangeDecided);
     refused(fixture.approve("adam", id), DenialCode::ChangeDecided);
     refused(fixture.reject("adam", id), DenialCode::ChangeDecided);
     // An attacker who resets the state still has no unused approval.
-    fixture.sql("UPDATE changes SET status = 'approved' WHERE id = ?1", id);
+    fixture.sql("UPDATE waiting SET status = 'approved' WHERE id = ?1", id);
     refused(fixture.apply(id), DenialCode::ChangeStale);
     fixture.sql("UPDATE agents SET persona = 'old' WHERE name = 'helper' AND ?1 <> ''", id);
-    fixture.sql("UPDATE changes SET status = 'approved' WHERE id = ?1", id);
+    fixture.sql("UPDATE waiting SET status = 'approved' WHERE id = ?1", id);
     refused(fixture.apply(id), DenialCode::ApprovalLost);
     assert_eq!(fixture.persona_now(), "old");
 }
@@ -49,19 +48,22 @@ fn approved_change_is_applied_only_once() {
 #[test]
 fn approval_is_valid_only_for_the_shown_change() {
     for (sql, code) in [
-        ("UPDATE changes SET payload = '{\"instructions\":\"EVIL\"}' WHERE id = ?1", DenialCode::ApprovalForAnother),
         (
-            "UPDATE changes SET kind = 'enabled_tools', payload = '[\"read_file\"]', before = '[]' WHERE id = ?1",
+            "UPDATE waiting SET own = json_set(own, '$.payload', json('{\"instructions\":\"EVIL\"}')) WHERE id = ?1",
             DenialCode::ApprovalForAnother,
         ),
         (
-            "UPDATE changes SET principal = (SELECT id FROM people WHERE name = 'mara') WHERE id = ?1",
+            "UPDATE waiting SET subject = 'enabled_tools', own = json_set(own, '$.payload', json('[\"read_file\"]'), '$.before', json('[]')) WHERE id = ?1",
             DenialCode::ApprovalForAnother,
         ),
-        ("UPDATE changes SET reason = 'another' WHERE id = ?1", DenialCode::ApprovalForAnother),
-        ("UPDATE changes SET labels = '[\"External\"]' WHERE id = ?1", DenialCode::ApprovalForAnother),
         (
-            "UPDATE changes SET agent_id = (SELECT id FROM agents WHERE name = 'other') WHERE id = ?1",
+            "UPDATE waiting SET principal = (SELECT id FROM people WHERE name = 'mara') WHERE id = ?1",
+            DenialCode::ApprovalForAnother,
+        ),
+        ("UPDATE waiting SET own = json_set(own, '$.reason', 'another') WHERE id = ?1", DenialCode::ApprovalForAnother),
+        ("UPDATE waiting SET labels = '[\"External\"]' WHERE id = ?1", DenialCode::ApprovalForAnother),
+        (
+            "UPDATE waiting SET agent_id = (SELECT id FROM agents WHERE name = 'other') WHERE id = ?1",
             DenialCode::ApprovalForAnother,
         ),
         (
@@ -109,23 +111,21 @@ fn approval_of_other_change_key_generation_or_time_is_refused() {
 
     let fixture = DecisionFixture::new();
     let id = fixture.approved("new");
-    fixture.sql("UPDATE changes SET generation = 9 WHERE id = ?1", id);
+    fixture.sql("UPDATE waiting SET generation = 9 WHERE id = ?1", id);
     refused(fixture.apply(id), DenialCode::ApprovalForAnother);
 
     // An expired approval, made with the right key.
     let fixture = DecisionFixture::new();
     let id = fixture.approved("new");
     fixture.write(move |tx| {
-        let given = store::approvals(tx, id)?.remove(0);
+        let given = approvals::list(tx, id.into())?.remove(0);
         let token: Value = serde_json::from_str(&given.token).expect("JSON");
         // The subject is the one field of its type.
         let fields = token.as_object().expect("an object").values();
         let subject = fields.cloned().find_map(|field| serde_json::from_value(field).ok()).expect("a subject");
         let approver = serde_json::from_value(token["approver"].clone()).expect("an approver");
-        let host_policy = host_policy();
-        let policy = Policy::default();
-        let root = context(&policy, 1, &host_policy).root;
-        let expired: Token = approval::mint(root, subject, approver, 1, 2)?;
+        let root = approval::tests::root(1);
+        let expired: Token = approval::mint(&root, subject, approver, 1, 2)?;
         tx.execute("UPDATE approvals SET token = ?2 WHERE id = ?1", params![given.id, expired.to_json()])?;
         Ok(())
     });
@@ -138,13 +138,16 @@ fn change_that_differs_from_its_shown_text_is_refused() {
     let fixture = DecisionFixture::new();
     let id = fixture.persona("new");
     let shown = fixture.shown(id);
-    fixture.sql("UPDATE changes SET payload = '{\"instructions\":\"EVIL\"}' WHERE id = ?1", id);
+    fixture.sql(
+        "UPDATE waiting SET own = json_set(own, '$.payload', json('{\"instructions\":\"EVIL\"}')) WHERE id = ?1",
+        id,
+    );
     refused(fixture.approve_shown("olga", id, shown), DenialCode::ShownDiffers);
     refused(fixture.approve_shown("olga", id, Digest::of(b"something else")), DenialCode::ShownDiffers);
     assert_eq!(fixture.status(id), Status::Pending);
     // The current setting.
     let (first, second) = (fixture.persona("first"), fixture.persona("second"));
-    assert_eq!(fixture.approve("olga", first), Ok(Vote::Approved));
+    assert_eq!(fixture.approve("olga", first), Ok(Status::Approved));
     fixture.apply(first).expect("applied");
     refused(fixture.approve("olga", second), DenialCode::ChangeStale);
     assert_eq!((fixture.persona_now().as_str(), fixture.status(second)), ("first", Status::Withdrawn));
@@ -159,7 +162,7 @@ fn change_that_differs_from_its_shown_text_is_refused() {
     let shown = fixture.shown(id);
     fixture.set_policy("[default]\nexpires_hours = 12");
     refused(fixture.approve_shown("olga", id, shown), DenialCode::ShownDiffers);
-    assert_eq!(fixture.approve("olga", id), Ok(Vote::Approved));
+    assert_eq!(fixture.approve("olga", id), Ok(Status::Approved));
     fixture.set_policy("[default]\nexpires_hours = 13");
     fixture.loses_approval(id, DenialCode::ApprovalForAnother);
 }
@@ -171,15 +174,15 @@ fn deciding_needs_a_role_and_a_lost_role_voids_the_approval() {
     // Mara neither sees the change nor decides on it.
     refused(fixture.approve("mara", id), DenialCode::ChangeUnknown);
     refused(fixture.reject("mara", id), DenialCode::ChangeUnknown);
-    assert_eq!(fixture.approve("adam", id), Ok(Vote::Recorded(1)));
+    assert_eq!(fixture.approve("adam", id), Ok(Status::Pending));
     refused(fixture.approve("adam", id), DenialCode::ChangeDecided);
     let (adam, olga) = (fixture.person("adam"), fixture.person("olga"));
     fixture
         .write(move |tx| Ok(registry::people::set_role(tx, &adam, Role::Member, olga.id).map(drop)))
         .expect("not the last owner");
-    assert_eq!(fixture.approve("anna", id), Ok(Vote::Recorded(1)), "one of the two approvals is void");
+    assert_eq!(fixture.approve("anna", id), Ok(Status::Pending), "one of the two approvals is void");
     assert_eq!(fixture.refused_approvals(), [DenialCode::ApproverRoleLost]);
-    assert_eq!(fixture.approve("olga", id), Ok(Vote::Approved));
+    assert_eq!(fixture.approve("olga", id), Ok(Status::Approved));
     // A role lost between the last approval and the application.
     let (anna, olga) = (fixture.person("anna"), fixture.person("olga"));
     fixture
@@ -201,9 +204,9 @@ fn one_person_with_two_identities_is_one_person() {
         .expect("linked");
     let id = fixture.persona("new");
     refused(fixture.approve("olga", id), DenialCode::NotYoursToDecide);
-    assert_eq!(fixture.approve("adam", id), Ok(Vote::Recorded(1)));
+    assert_eq!(fixture.approve("adam", id), Ok(Status::Pending));
     refused(fixture.approve("adam", id), DenialCode::ChangeDecided);
-    assert_eq!(fixture.approve("anna", id), Ok(Vote::Approved));
+    assert_eq!(fixture.approve("anna", id), Ok(Status::Approved));
     fixture.apply(id).expect("two people approved it");
 }
 
@@ -224,7 +227,7 @@ fn admin_of_one_agent_decides_only_about_that_agent() {
     give(AGENT);
     let made = fixture.submit("olga", ChangeKind::CreateAgent, json!({ "name": "newcomer" })).expect("submitted");
     refused(fixture.approve("mara", made), DenialCode::ChangeUnknown);
-    assert_eq!(fixture.approve("mara", id), Ok(Vote::Approved));
+    assert_eq!(fixture.approve("mara", id), Ok(Status::Approved));
 }
 
 #[test]
@@ -232,7 +235,7 @@ fn of_two_concurrent_decisions_one_wins() {
     let fixture = DecisionFixture::new();
     let id = fixture.persona("new");
     let shown = fixture.shown(id);
-    let said: Vec<Result<Vote, Refusal>> = std::thread::scope(|scope| {
+    let said: Vec<Result<Status, Refusal>> = std::thread::scope(|scope| {
         let both = ["adam", "anna"].map(|by| {
             let fixture = &fixture;
             scope.spawn(move || fixture.approve_shown(by, id, shown))
@@ -247,7 +250,7 @@ fn of_two_concurrent_decisions_one_wins() {
         both.into_iter().map(|one| one.join().expect("it ends")).collect()
     });
     assert_eq!(applied.iter().filter(|applied| applied.is_ok()).count(), 1, "{applied:?}");
-    assert_eq!((fixture.persona_now().as_str(), fixture.status(id)), ("new", Status::Applied));
+    assert_eq!((fixture.persona_now().as_str(), fixture.status(id)), ("new", Status::Done));
 }
 
 #[test]
@@ -255,9 +258,9 @@ fn restart_keeps_changes_and_approvals() {
     let mut fixture = DecisionFixture::under("[default]\napprovals = 2\n");
     let id = fixture.persona("new");
     fixture.restart();
-    assert_eq!(fixture.approve("adam", id), Ok(Vote::Recorded(1)));
+    assert_eq!(fixture.approve("adam", id), Ok(Status::Pending));
     fixture.restart();
-    assert_eq!(fixture.approve("anna", id), Ok(Vote::Approved));
+    assert_eq!(fixture.approve("anna", id), Ok(Status::Approved));
     fixture.restart();
     fixture.apply(id).expect("approved before the restart");
     fixture.restart();
@@ -275,7 +278,7 @@ fn same_change_is_one_request_and_too_many_are_refused() {
     fixture.reject("adam", id).expect("rejected");
     assert_eq!(fixture.persona_now(), "old");
     assert_ne!(fixture.persona("new"), id, "a rejected change can be requested again, under another id");
-    for number in 0..store::PENDING_OF_PERSON_MAX - 2 {
+    for number in 0..PENDING_OF_PERSON_MAX - 2 {
         fixture.persona(&format!("number {number}"));
     }
     let more = fixture.submit("olga", ChangeKind::Persona, json!({ "instructions": "one more" }));
@@ -286,9 +289,9 @@ fn same_change_is_one_request_and_too_many_are_refused() {
 fn undecided_change_expires_and_stays_expired() {
     let fixture = DecisionFixture::new();
     let id = fixture.persona("new");
-    fixture.sql("UPDATE changes SET expires_at = created_at WHERE id = ?1", id);
+    fixture.sql("UPDATE waiting SET expires_at = created_at WHERE id = ?1", id);
     refused(fixture.approve("olga", id), DenialCode::ChangeExpired);
-    fixture.sql("UPDATE changes SET expires_at = created_at + 3600000 WHERE id = ?1", id);
+    fixture.sql("UPDATE waiting SET expires_at = created_at + 3600000 WHERE id = ?1", id);
     refused(fixture.approve("olga", id), DenialCode::ChangeExpired);
     refused(fixture.approve_shown("olga", ChangeId::new(), Digest::of(b"")), DenialCode::ChangeUnknown);
     assert_eq!((fixture.persona_now().as_str(), fixture.status(id)), ("old", Status::Expired));
@@ -299,28 +302,27 @@ fn restored_record_voids_approvals_and_asks_a_person() {
     let fixture = DecisionFixture::under("[kind.enabled_tools]\napprovals = 2\n");
     let (approved, pending) = (fixture.approved("new"), fixture.persona("newer"));
     let half = fixture.submit("olga", ChangeKind::EnabledTools, json!(["read_file"])).expect("submitted");
-    assert_eq!(fixture.approve("olga", half), Ok(Vote::Recorded(1)));
-    let begin = |name: &'static str| fixture.write(move |tx| Ok(store::begin_generation(tx, &[name.to_owned()])?));
-    assert_eq!(begin("one"), Some(3));
-    assert_eq!(begin("one"), None, "the same history begins no generation twice");
-    assert_eq!(fixture.write(|tx| Ok(store::begin_generation(tx, &[])?)), None);
-    let looked = fixture.write(move |tx| Ok(store::known(tx, approved).expect("it is there")));
+    assert_eq!(fixture.approve("olga", half), Ok(Status::Pending));
+    assert_eq!(fixture.begin_generation("one"), Some(Doubted { doubtful: 3, withdrawn: 0 }));
+    assert_eq!(fixture.begin_generation("one"), None, "the same history begins no generation twice");
+    assert_eq!(fixture.write(|tx| Ok(generation::begin(tx, &[])?)), None);
+    let looked = fixture.write(move |tx| Ok(waiting::find(tx, approved.into())?.expect("it is there")));
     assert_eq!((looked.shown, looked.decided_by), (None, None), "the approval was of another page");
     for id in [approved, pending, half] {
-        assert_eq!(fixture.status(id), Status::Unknown);
+        assert_eq!(fixture.status(id), Status::Doubtful);
         refused(fixture.apply(id), DenialCode::ChangeDecided);
     }
     assert_eq!(fixture.persona_now(), "old");
     let half = fixture.submit("olga", ChangeKind::EnabledTools, json!(["read_file"])).expect("submitted");
-    assert_eq!(fixture.approve("adam", half), Ok(Vote::Recorded(1)), "an earlier approval no longer counts");
+    assert_eq!(fixture.approve("adam", half), Ok(Status::Pending), "an earlier approval no longer counts");
 }
 
 #[test]
 fn change_pending_in_a_restored_record_can_be_decided() {
     let fixture = DecisionFixture::new();
     let id = fixture.approved("new");
-    fixture.write(|tx| Ok(store::begin_generation(tx, &["one".to_owned()])?));
-    assert_eq!(fixture.approve("olga", id), Ok(Vote::Approved));
+    fixture.begin_generation("one");
+    assert_eq!(fixture.approve("olga", id), Ok(Status::Approved));
     fixture.apply(id).expect("approved in this generation");
     assert_eq!(fixture.persona_now(), "new");
 }
@@ -329,10 +331,9 @@ fn change_pending_in_a_restored_record_can_be_decided() {
 fn state_error_while_applying_leaves_the_approval_unused() {
     let fixture = DecisionFixture::new();
     let id = fixture.approved("new");
-    let policy = Arc::clone(&fixture.policy);
+    let gateway = fixture.gateway();
     let failed = block_on(fixture.state().write(move |tx| {
-        let row = store::known(tx, id).expect("it is there");
-        let approved = decide::use_approvals(tx, &context(&policy, 1, &host_policy()), &row).expect("approved");
+        let approved = decide::use_approvals(tx, &gateway, id).expect("approved");
         apply::apply(tx, &approved, &Prepared::Nothing).expect("applied");
         Err::<(), _>(Error::State(ironclaw_state::Error::Stored("a full disk".to_owned())))
     }));
@@ -350,7 +351,7 @@ fn same_change_by_another_person_is_another_request() {
     let of_adam = fixture.submit("adam", ChangeKind::Persona, persona()).expect("submitted");
     assert_ne!(of_olga, of_adam, "each with its reason and requester");
     refused(fixture.approve("adam", of_adam), DenialCode::NotYoursToDecide);
-    assert_eq!(fixture.approve("adam", of_olga), Ok(Vote::Approved));
+    assert_eq!(fixture.approve("adam", of_olga), Ok(Status::Approved));
 }
 
 #[test]
@@ -362,7 +363,7 @@ fn same_change_after_a_stale_one_is_a_new_request() {
     let fresh = fixture.persona("new");
     assert_ne!(fresh, stale);
     assert_eq!(fixture.status(stale), Status::Withdrawn);
-    assert_eq!(fixture.approve("olga", fresh), Ok(Vote::Approved));
+    assert_eq!(fixture.approve("olga", fresh), Ok(Status::Approved));
 }
 
 #[test]
@@ -370,7 +371,7 @@ fn check_that_fails_later_withdraws_the_change() {
     let fixture = DecisionFixture::new();
     let id = fixture.submit("olga", ChangeKind::CreateAgent, json!({ "name": "newcomer" })).expect("submitted");
     let again = fixture.submit("adam", ChangeKind::CreateAgent, json!({ "name": "newcomer" })).expect("submitted");
-    assert_eq!(fixture.approve("olga", id), Ok(Vote::Approved));
+    assert_eq!(fixture.approve("olga", id), Ok(Status::Approved));
     fixture.apply(id).expect("applied");
     refused(fixture.approve("olga", again), DenialCode::ChangeStale);
     assert_eq!(fixture.status(again), Status::Withdrawn);
@@ -381,26 +382,16 @@ fn approval_by_a_revoked_token_is_void_and_can_be_repeated() {
     let fixture = DecisionFixture::under("[default]\napprovals = 2\n");
     let id = fixture.persona("new");
     let token = fixture.token("adam");
-    assert_eq!(fixture.approve("adam", id), Ok(Vote::Recorded(1)));
+    assert_eq!(fixture.approve("adam", id), Ok(Status::Pending));
     let olga = fixture.person("olga");
     let revoke = move |tx: &mut WriteTx<'_>| {
         let current = "tok_0000000000000000".parse().expect("an id");
         Ok(registry::tokens::revoke(tx, &token, &current, olga.id).map(drop))
     };
     fixture.write(revoke).expect("revoked");
-    assert_eq!(fixture.approve("anna", id), Ok(Vote::Recorded(1)));
+    assert_eq!(fixture.approve("anna", id), Ok(Status::Pending));
     assert_eq!(fixture.refused_approvals(), [DenialCode::ApproverProofLost]);
-    assert_eq!(fixture.approve("adam", id), Ok(Vote::Approved), "with another valid token");
-}
-
-#[test]
-fn row_of_another_version_is_left_out_of_the_list() {
-    let fixture = DecisionFixture::new();
-    let (bad, good) = (fixture.persona("bad"), fixture.persona("good"));
-    fixture.sql("UPDATE changes SET payload = '{\"of\":\"another version\"}' WHERE id = ?1", bad);
-    let filter = store::Filter { statuses: vec![Status::Pending], agent: None, principal: None, limit: 10 };
-    let listed = fixture.write(move |tx| Ok(store::list(tx, &filter)?));
-    assert_eq!(listed.iter().map(|row| row.id).collect::<Vec<_>>(), [good]);
+    assert_eq!(fixture.approve("adam", id), Ok(Status::Approved), "with another valid token");
 }
 
 #[test]
@@ -408,14 +399,8 @@ fn superseded_change_waits_for_no_decision() {
     let fixture = DecisionFixture::new();
     let (first, second, third) = (fixture.persona("first"), fixture.persona("second"), fixture.persona("third"));
     let tools = fixture.submit("olga", ChangeKind::EnabledTools, json!(["read_file"])).expect("submitted");
-    assert_eq!(fixture.approve("olga", first), Ok(Vote::Approved));
+    assert_eq!(fixture.approve("olga", first), Ok(Status::Approved));
     fixture.apply(first).expect("applied");
-    let policy = Arc::clone(&fixture.policy);
-    let superseded = fixture.write(move |tx| {
-        let applied = store::known(tx, first).expect("it is there");
-        decide::supersede(tx, &context(&policy, 1, &host_policy()), &applied)
-    });
-    assert_eq!(superseded.iter().map(|row| row.id).collect::<Vec<_>>(), [second, third]);
     assert_eq!((fixture.status(second), fixture.status(third)), (Status::Withdrawn, Status::Withdrawn));
     assert_eq!(fixture.status(tools), Status::Pending, "a change of another kind");
 }
@@ -424,19 +409,19 @@ fn superseded_change_waits_for_no_decision() {
 fn approval_under_an_older_policy_is_void_after_a_start() {
     let mut fixture = DecisionFixture::under("[default]\napprovals = 2\n");
     let id = fixture.persona("new");
-    assert_eq!(fixture.approve("olga", id), Ok(Vote::Recorded(1)));
+    assert_eq!(fixture.approve("olga", id), Ok(Status::Pending));
     fixture.set_policy("");
-    let policy = Arc::clone(&fixture.policy);
-    fixture.write(move |tx| decide::recount(tx, &context(&policy, 1, &host_policy())));
+    let gateway = fixture.gateway();
+    fixture.write(move |tx| waiting::decide::recount(tx, &gateway));
     let live = fixture.write(move |tx| {
-        Ok(store::approvals(tx, id)?.into_iter().filter(|given| given.state == ApprovalState::Live).count())
+        Ok(approvals::list(tx, id.into())?.into_iter().filter(|given| given.state == ApprovalState::Live).count())
     });
     assert_eq!(
         (live, fixture.status(id)),
         (0, Status::Pending),
         "the one approval that is necessary now must be given now"
     );
-    assert_eq!(fixture.approve("olga", id), Ok(Vote::Approved));
+    assert_eq!(fixture.approve("olga", id), Ok(Status::Approved));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Never reduces the roles of the host: its owners and admins may talk to every agent. See [`crate::channels::inbound::routing`] and
 //! [`crate::gateway`].
 
-pub use ironclaw_store::tables::agents::{administered, role_of, roles_of as list_for_agent};
+pub use ironclaw_store::tables::agents::{role_of, roles_of as list_for_agent};
 
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::seam::change::{Access, AgentRole};

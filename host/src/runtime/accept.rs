@@ -5,10 +5,10 @@
 
 use crate::channels::inbound::inbox;
 use crate::channels::outbound::delivery::{self, Delivery};
-use crate::gateway::proposals::Proposals;
-use crate::gateway::questions::{self, Questions};
+use crate::gateway::changes::Submitted;
+use crate::gateway::questions;
 use crate::gateway::requests;
-use crate::gateway::store::Submitted;
+use crate::gateway::waiting::Gateway;
 use crate::gateway::{Origin, Proposed, Requester};
 use crate::reach::skills;
 use crate::registry::tools::Runs;
@@ -105,10 +105,8 @@ fn parse(row: RawRow) -> Result<Outbound, &'static str> {
 
 /// The judge of the rows of one session.
 pub struct Acceptance<'a> {
-    /// Takes proposals of changes, and has the record.
-    pub proposals: &'a Proposals,
-    /// Takes questions of agents.
-    pub questions: &'a Questions,
+    /// Takes what agents ask of people, and has the record.
+    pub gateway: &'a Gateway,
     pub limits: &'a turn::Config,
     pub session: &'a Session,
     /// Opens and seals the items of the session.
@@ -119,7 +117,7 @@ pub struct Acceptance<'a> {
 
 impl Acceptance<'_> {
     fn record(&self) -> &Record {
-        &self.proposals.record
+        &self.gateway.record
     }
 
     /// Takes one row above the cursor: records its digest, moves the cursor, and applies the permitted effects. Returns the new cursor too.
@@ -286,7 +284,7 @@ impl Acceptance<'_> {
                 let proposed = self.proposed(tx, open, call, output, change.clone())?;
                 let proposed = Proposed { reason: reason.clone(), ..proposed };
                 // `submit` already records a refusal in the ledger.
-                (proposal_result(self.proposals.submit(tx, proposed))?, None)
+                (proposal_result(self.gateway.propose(tx, proposed))?, None)
             }
             Action::SkillInstall { skill: skill_named, reason } => {
                 let skill = registry::known_agent(tx, session.agent)
@@ -295,7 +293,7 @@ impl Acceptance<'_> {
                     Ok(skill) => {
                         let proposed = self.proposed(tx, open, call, output, Change::Skills(skill))?;
                         let proposed = Proposed { reason: reason.clone(), ..proposed };
-                        (proposal_result(self.proposals.submit(tx, proposed))?, None)
+                        (proposal_result(self.gateway.propose(tx, proposed))?, None)
                     }
                     Err(Denied::Refused(refusal)) => {
                         let by = Asker::Turn(session.id, open.id);
@@ -309,12 +307,12 @@ impl Acceptance<'_> {
             Action::AskUserQuestion(question) => {
                 let labels = Labels::recorded(&output.tuple.labels);
                 let asking = questions::Asking { session, key, turn: open, call, labels, question };
-                let (result, refused) = questions::ask(tx, self.questions, &asking)?;
+                let (result, refused) = questions::ask(tx, self.gateway, &asking)?;
                 (result, refused.map(DenialCode::meaning))
             }
             Action::ScheduleTask(task) => {
                 let proposed = self.proposed(tx, open, call, output, calls::scheduled(task))?;
-                (proposal_result(self.proposals.submit(tx, proposed))?, None)
+                (proposal_result(self.gateway.propose(tx, proposed))?, None)
             }
         })
     }

@@ -373,9 +373,9 @@ impl Actor {
     async fn record_stop(&self, command: Command) -> Result<Event<Command>, Error> {
         if let Command::Stop(by, _) = &command {
             let (id, by) = (self.id, *by);
-            let turns = Arc::clone(&self.runtime.turns);
+            let gateway = Arc::clone(&self.runtime.outbound.gateway);
             let note = self.state().write(move |tx| {
-                requests::withdraw_approved(tx, &turns.record, id, "its session was stopped")?;
+                requests::withdraw_approved(tx, &gateway, id, "its session was stopped")?;
                 facts::add_stopped_session(tx, id)?;
                 Entry::new(LedgerEvent::SessionStopped).session(id).with("by", by).append(tx)?;
                 Ok::<_, Error>(())

@@ -49,7 +49,8 @@ impl Actor {
     /// # Errors
     /// Refuses a person who is neither the principal of the turn nor an operator, and a session with nothing to cancel.
     async fn close_cancelled(&self, by: Person) -> Result<Cancelled, Denied<Error>> {
-        let (turns, id) = (Arc::clone(&self.runtime.turns), self.id);
+        let (turns, gateway, id) =
+            (Arc::clone(&self.runtime.turns), Arc::clone(&self.runtime.outbound.gateway), self.id);
         self.state()
             .decide(move |tx| {
                 let session = store::find(tx, id)?.ok_or_else(|| nothing(id))?;
@@ -70,7 +71,7 @@ impl Actor {
                     None => turn::choose(&turn::waiting(tx, id)?).first().map(|first| first.id),
                 };
                 if let Some(message) = cancelled {
-                    requests::end_of_task(tx, &turns.record, id, message, "its turn was cancelled")?;
+                    requests::end_of_task(tx, &gateway, id, message, "its turn was cancelled")?;
                 }
                 let open = match open {
                     Some(open) => open,
@@ -82,7 +83,7 @@ impl Actor {
                     }
                 };
                 let messages = turn::messages_of(tx, open.id)?;
-                questions::end_of_turn(tx, &turns.record, &open)?;
+                questions::end_of_turn(tx, &gateway, &open)?;
                 let key = session.content_key(&turns.record.wrapping)?;
                 accept::close_as(
                     tx,

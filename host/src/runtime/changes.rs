@@ -1,16 +1,12 @@
-//! The worker that applies approved changes and ends expired ones, until the host stops.
+//! The worker that applies approved changes, until the record is closed.
 //!
 //! Holds no rule of its own, and a restart finds all state in the record. See [`crate::gateway::apply`], and [`ironclaw_store::worker`] for the
 //! loop.
 
-use crate::gateway::apply::{self, Applied};
-use crate::gateway::changes::Changes;
-use crate::gateway::changes::at_once::mention_erased_conversations;
+use crate::gateway::changes::at_once::{finish, mention_erased_conversations};
 use crate::gateway::decide;
-use crate::gateway::decider_notices;
 use crate::gateway::kinds::{self, Preparation, Prepared};
-use crate::gateway::proposals::notify;
-use crate::gateway::store::{self, Row, Status};
+use crate::gateway::waiting::{self, Ending, Gateway, Status};
 use crate::reach::mcp::Servers;
 use crate::reach::mcp_jail;
 use crate::reach::packages::{self, Layer};
@@ -20,19 +16,20 @@ use crate::runtime::sessions::Sessions;
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::seam::change::{Change, ChangeKind, Packages, Skill};
 use ironclaw_operator::DenialCode;
+use ironclaw_state::State;
 use ironclaw_state::failpoint;
 use ironclaw_state::home::LayerOwner;
-use ironclaw_state::{ReadTx, State};
 use ironclaw_store::error::Error;
-use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::refusal::{Decide, Denied, Refusal};
 use ironclaw_store::shutdown::Shutdown;
+use ironclaw_store::tables::waiting::changes::{self as table, Row};
 use ironclaw_store::worker::{self, Due, Wait};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The wait if more changes have expired than one pass ends, and the least wait for the next expiry.
-const SOON: Duration = Duration::from_millis(50);
+/// The bound on changes that one pass reads.
+const AT_ONCE_MAX: usize = 64;
 
 /// The wait before a retry of an approved change after an error of the host.
 const RETRY_AFTER: Duration = Duration::from_secs(30);
@@ -40,7 +37,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(30);
 /// The worker that applies approved changes.
 #[derive(Clone)]
 pub struct ChangeWorker {
-    changes: Arc<Changes>,
+    gateway: Arc<Gateway>,
     sessions: Sessions,
     jails: Arc<Jails>,
     servers: Arc<Servers>,
@@ -74,7 +71,7 @@ impl Drop for Busy<'_> {
         self.worker.busy.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.lane);
         // A change that panicked would panic again at once. It waits for the next bell.
         if !std::thread::panicking() {
-            self.worker.changes.ring();
+            self.worker.gateway.bells.changes.notify_one();
         }
     }
 }
@@ -82,29 +79,26 @@ impl Drop for Busy<'_> {
 impl ChangeWorker {
     /// Makes a worker that has applied nothing.
     pub fn new(
-        changes: Arc<Changes>,
+        gateway: Arc<Gateway>,
         sessions: Sessions,
         jails: Arc<Jails>,
         servers: Arc<Servers>,
         latch: Arc<Latch>,
     ) -> Self {
-        Self { changes, sessions, jails, servers, latch, busy: Arc::default() }
+        Self { gateway, sessions, jails, servers, latch, busy: Arc::default() }
     }
 
-    /// Applies approved changes and ends expired ones, until the record is closed. An operator's stop ends the servers at once, but a
+    /// Applies approved changes, until the record is closed. An operator's stop ends the servers at once, but a
     /// change that is approved while the sessions end is still applied.
     pub async fn run(self) {
         // The policy may have changed since the last start. A reload recounts by itself.
-        let changes = Arc::clone(&self.changes);
-        let recount = self.state().write(move |tx| {
-            let settings = changes.settings();
-            decide::recount(tx, &changes.decision_context(&settings))
-        });
+        let gateway = Arc::clone(&self.gateway);
+        let recount = self.state().write(move |tx| waiting::decide::recount(tx, &gateway));
         if let Err(error) = recount.await {
             tracing::error!(%error, "approvals from before the start were not checked; each is checked when it is used");
         }
-        let changes = Arc::clone(&self.changes);
-        worker::run(self, changes.bell(), &Shutdown::default()).await;
+        let gateway = Arc::clone(&self.gateway);
+        worker::run(self, &gateway.bells.changes, &Shutdown::default()).await;
     }
 }
 
@@ -114,30 +108,8 @@ impl Due for ChangeWorker {
     const PAUSE_MAX: Duration = Duration::from_secs(3600);
 
     async fn process_due(&mut self) -> Result<Wait, Error> {
-        let look = |tx: &ReadTx<'_>| {
-            let end = store::next_end(tx)?.map(|at| at - tx.expiry_time());
-            let next = [end, decider_notices::next(tx)?.map(|at| at - tx.wall())].into_iter().flatten().min();
-            Ok::<_, Error>((store::expired(tx)?, store::next_approved(tx)?, next))
-        };
-        if self.state().read(decider_notices::is_due).await? {
-            let changes = Arc::clone(&self.changes);
-            self.state().write(move |tx| decider_notices::expires_soon(tx, &changes.settings().policy)).await?;
-        }
-        let (expired, approved, next) = self.state().read(look).await?;
-        let ended = expired.len();
-        for row in expired {
-            let changes = Arc::clone(&self.changes);
-            let end = self.state().write(move |tx| {
-                if let Some(row) = store::active(tx, row.id)? {
-                    let row = store::end(tx, &row, Status::Expired, None, decide::OVERDUE)?;
-                    notify(tx, changes.record(), &row)?;
-                }
-                Ok::<_, Error>(())
-            });
-            end.await?;
-        }
         if !self.latch.is_shut() {
-            for row in approved {
+            for row in self.state().read(|tx| Ok::<_, Error>(table::approved(tx, AT_ONCE_MAX)?)).await? {
                 if self.claim(Lane::from_row(&row)) {
                     let worker = self.clone();
                     tokio::spawn(async move { worker.run_approved(row).await });
@@ -145,13 +117,7 @@ impl Due for ChangeWorker {
             }
         }
         // The end of each application rings the bell, and the next pass reads the record again.
-        Ok(Wait::AtMost(match next.map(|ms| u64::try_from(ms).unwrap_or(0)) {
-            None => Self::PAUSE_MAX,
-            Some(0) if ended > 0 => SOON,
-            // An expired change was not ended, because this version cannot read it.
-            Some(0) => RETRY_AFTER,
-            Some(ms) => Duration::from_millis(ms + 1).max(SOON),
-        }))
+        Ok(Wait::Bell)
     }
 }
 
@@ -206,7 +172,7 @@ impl ChangeWorker {
         }
         // Sessions see the new setting only after a new start.
         if kinds::restarts_sessions(row.kind)
-            && let Some(agent) = store::concerned(&row)
+            && let Some(agent) = decide::concerned(&row)
             && let Err(error) = self.sessions.respawn(agent).await
         {
             tracing::error!(%agent, %error, "applied, but its sessions did not restart; `ironctl session stop` ends them");
@@ -216,29 +182,19 @@ impl ChangeWorker {
 
     /// Applies a change in one transaction. Returns the refusal if it could not be applied.
     async fn commit(&self, row: &Row, prepared: Prepared) -> Result<Option<Refusal>, Error> {
-        let (changes, of) = (Arc::clone(&self.changes), row.clone());
+        let (gateway, id) = (Arc::clone(&self.gateway), row.id);
         // A refusal to apply rolls back all writes of the change, so its approvals stay unused.
-        let applied = self
-            .state()
-            .write(move |tx| {
-                let settings = changes.settings();
-                let context = changes.decision_context(&settings);
-                let approved = match decide::use_approvals(tx, &context, &of) {
-                    Ok(approved) => approved,
-                    // This refusal commits, because the ledger must keep the reason that its approvals are not valid.
-                    Err(Denied::Refused(refusal)) => return Ok(Some(refusal)),
-                    Err(Denied::Failed(error)) => return Err(error.into()),
-                };
-                let Applied { outcome } = apply::apply(tx, &approved, &prepared)?;
-                let row = store::end(tx, &of, Status::Applied, None, &outcome)?;
-                notify(tx, changes.record(), &row)?;
-                for superseded in decide::supersede(tx, &context, &row)? {
-                    notify(tx, changes.record(), &superseded)?;
-                }
-                Ok::<_, Denied<Error>>(None)
-            })
-            .await;
-        match applied {
+        let apply = self.state().write(move |tx| {
+            let approved = match decide::use_approvals(tx, &gateway, id) {
+                Ok(approved) => approved,
+                // This refusal commits, because the ledger must keep the reason that its approvals are not valid.
+                Err(Denied::Refused(refusal)) => return Ok(Some(refusal)),
+                Err(Denied::Failed(error)) => return Err(error.into()),
+            };
+            finish(tx, &gateway, &approved, &prepared)?;
+            Ok::<_, Denied<Error>>(None)
+        });
+        match apply.await {
             Ok(refusal) => Ok(refusal),
             Err(Denied::Refused(refusal)) => Ok(Some(refusal)),
             Err(Denied::Failed(error)) => Err(error),
@@ -271,8 +227,10 @@ impl ChangeWorker {
                 Ok(Prepared::Layer(self.fetch(row, &LayerOwner::Agent(agent), wanted).await?))
             }
             (Preparation::ConversationsErased, Some(agent)) => {
-                self.changes.recheck_approvals(row).await?;
-                self.sessions.remove_of(agent, row.decided_by.unwrap_or_else(|| row.principal())).await?;
+                let (gateway, id) = (Arc::clone(&self.gateway), row.id);
+                self.state().decide(move |tx| decide::recheck_approvals(tx, &gateway, id).map(drop)).await?;
+                let by = row.decided_by.unwrap_or_else(|| row.requester.principal());
+                self.sessions.remove_of(agent, by).await?;
                 Ok(Prepared::ConversationsErased)
             }
         }
@@ -282,7 +240,7 @@ impl ChangeWorker {
         let context = packages::FetchContext {
             launcher: self.jails.launcher.clone(),
             home: self.jails.home.clone(),
-            config: self.changes.settings().host_policy.packages.clone(),
+            config: self.gateway.now().host_policy.packages.clone(),
             identity: self.jails.fetcher(),
         };
         tracing::info!(change = %row.id, "fetching software");
@@ -292,14 +250,11 @@ impl ChangeWorker {
 
     async fn fail(&self, row: &Row, refusal: &Refusal) -> Result<(), Error> {
         tracing::warn!(change = %row.id, code = %refusal.code, "an approved change was not applied");
-        let (changes, id, outcome) =
-            (Arc::clone(&self.changes), row.id, format!("{}: {}", refusal.code, refusal.message));
+        let (gateway, id) = (Arc::clone(&self.gateway), row.id);
+        let outcome = format!("{}: {}", refusal.code, refusal.message);
         let fail = self.state().write(move |tx| {
-            if let Some(row) = store::active(tx, id)? {
-                let row = store::end(tx, &row, Status::Failed, None, &outcome)?;
-                notify(tx, changes.record(), &row)?;
-            }
-            Ok::<_, Error>(())
+            let ending = Ending { status: Status::Failed, by: None, outcome: &outcome };
+            waiting::end_active(tx, &gateway, id.into(), &ending).map(drop)
         });
         fail.await?;
         failpoint::reach("change_failed");
@@ -311,6 +266,6 @@ impl ChangeWorker {
     }
 
     fn state(&self) -> &State {
-        &self.changes.record().state
+        &self.gateway.record.state
     }
 }

@@ -4,8 +4,8 @@
 //! wait again, with no attempt used. See [`crate::registry::latch`] for the state that lasts, and [`crate::runtime::actor`] for the reaction of a
 //! session.
 
-use crate::gateway::changes::Changes;
 use crate::gateway::requests;
+use crate::gateway::waiting::Gateway;
 use crate::registry::Person;
 use crate::registry::latch::{self, Latch, Stopped};
 use crate::runtime::launch::Jails;
@@ -45,7 +45,7 @@ pub struct EmergencyStop {
     /// Keeps all work from beginning.
     pub latch: Arc<Latch>,
     /// Changes that wait while everything is stopped.
-    pub changes: Arc<Changes>,
+    pub gateway: Arc<Gateway>,
     /// Sessions that wait while everything is stopped.
     pub sessions: Sessions,
 }
@@ -123,10 +123,10 @@ impl EmergencyStop {
         self.ask_for_a_stop().await;
         failpoint::reach("panic");
         let _writing = self.latch.writing.lock().await;
-        let record = Arc::clone(&self.record);
+        let gateway = Arc::clone(&self.gateway);
         let recorded = self.record.state.write(move |tx| {
             let stopped = latch::begin(tx, by.as_ref())?;
-            requests::end_all(tx, &record, "everything was stopped")?;
+            requests::end_all(tx, &gateway, "everything was stopped")?;
             for open in turn::every_open(tx)? {
                 let messages = turn::close(tx, &open, Close::Requeued, TurnEnd::Stopped)?;
                 turn::refund_attempt(tx, &messages)?;
@@ -167,7 +167,7 @@ impl EmergencyStop {
         if lifted {
             tracing::warn!("resumed");
             // Workers that saw the latch shut left their work in the record. These calls start it.
-            self.changes.ring();
+            self.gateway.announce();
             self.sessions.wake_all().await?;
         }
         // A stop that the file requests takes this lock as well.
@@ -186,11 +186,11 @@ impl EmergencyStop {
     /// Restores, at a start, a recorded or requested stop. Returns whether there is one.
     pub async fn restore(&self) -> Result<bool, Error> {
         let asked = latch::file(&self.jails.home).symlink_metadata().is_ok();
-        let record = Arc::clone(&self.record);
+        let gateway = Arc::clone(&self.gateway);
         let restore = self.record.state.write(move |tx| {
             if asked {
                 // The stop begins with this start, and withdraws what waits as any other.
-                requests::end_all(tx, &record, "everything was stopped")?;
+                requests::end_all(tx, &gateway, "everything was stopped")?;
             }
             Ok::<_, Error>(latch::at_start(tx, asked)?)
         });

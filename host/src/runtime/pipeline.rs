@@ -10,8 +10,7 @@ use crate::channels::inbound::inbox::{self, Recorded, events};
 use crate::channels::inbound::{identity, routing};
 use crate::channels::outbound::delivery::{self, Delivery};
 use crate::channels::outbound::dispatch::Dispatch;
-use crate::gateway::proposals::Proposals;
-use crate::gateway::questions::Questions;
+use crate::gateway::waiting::Gateway;
 use crate::registry::latch::Latch;
 use crate::registry::live_settings::Live;
 use crate::runtime::accept::{self, Acceptance, Accepted};
@@ -177,10 +176,8 @@ impl Inbound {
 pub struct Outbound {
     /// The open turns, with the record.
     pub turns: Arc<OpenTurns>,
-    /// Takes the changes that agents request.
-    pub proposals: Arc<Proposals>,
-    /// Takes the questions that agents ask.
-    pub questions: Arc<Questions>,
+    /// Takes the changes that agents request, and the questions that they ask.
+    pub gateway: Arc<Gateway>,
     /// Holds deliveries back during an emergency stop.
     pub latch: Arc<Latch>,
     /// Sends deliveries over the network.
@@ -214,10 +211,10 @@ impl Outbound {
         let (own, session, key) = (Arc::clone(self), Arc::clone(queue.session), Arc::clone(queue.key));
         let accept = self.turns.record.state.write(move |tx| {
             let limits = &own.turns.config();
-            let (proposals, questions) = (&*own.proposals, &*own.questions);
             // An emergency stop leaves the reply as an intent, which the host finds after the stop.
             let receives_here = !own.latch.is_shut();
-            let judge = Acceptance { proposals, questions, limits, session: &session, key: &key, receives_here };
+            let gateway = &*own.gateway;
+            let judge = Acceptance { gateway, limits, session: &session, key: &key, receives_here };
             if let Some(what) = accept::check_taken(tx, judge.session, &seen)? {
                 return Ok((Accepted::Violation(what), 0, false));
             }
@@ -236,8 +233,8 @@ impl Outbound {
             failpoint::reach("accept");
         }
         match &accepted {
-            // The call may have asked a question, which ends in time.
-            Accepted::Called => self.questions.bell.notify_one(),
+            // The call may have asked for something, which ends in time.
+            Accepted::Called => self.gateway.bells.ends.notify_one(),
             Accepted::Closed { delivery, .. } => {
                 self.turns.partial_outputs.end(queue.session.id);
                 queue.unreceipted.add(delivery);

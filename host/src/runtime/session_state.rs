@@ -5,7 +5,7 @@
 
 use crate::channels::notifications::{self, About, Notification};
 use crate::channels::outbound::delivery;
-use crate::gateway::store as changes;
+use crate::gateway::waiting::{self, Scope};
 use crate::runtime::accept;
 use crate::runtime::actor::Actor;
 use crate::sessions::files::versions::Store;
@@ -98,10 +98,10 @@ impl Actor {
         let erase = self.state().write(move |tx| {
             dispatch.end_of_session(tx, &erased)?;
             memories::erase_of_session(tx, id)?;
-            changes::erase_of_session(tx, id)?;
-            for object in store::erase(tx, id, by)? {
+            for object in waiting::erase(tx, Scope::Session(id), "the conversation was removed", None)? {
                 notifications::withdraw(tx, object)?;
             }
+            store::erase(tx, id, by)?;
             Ok::<_, Error>(notifications::withdraw(tx, id)?)
         });
         erase.await.map_err(|error| error.to_string())?;

@@ -16,7 +16,7 @@ use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::{Denied, Refusal};
 use ironclaw_store::tables::sessions::NewSession;
-use ironclaw_store::tables::{deliveries, endpoint_words, items, messages, questions, requests, sessions, turns};
+use ironclaw_store::tables::{deliveries, endpoint_words, items, messages, sessions, turns};
 use ironclaw_text::excerpt::quoted;
 use std::fmt::Display;
 
@@ -158,9 +158,7 @@ pub fn agent_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Agent, ironclaw_s
 }
 
 /// Erases a session: its keys, which makes every body unreadable, and then its rows. Its uid stays taken until [`give_uid_back`].
-///
-/// Returns the erased requests and questions, whose notifications the caller withdraws.
-pub fn erase(tx: &mut WriteTx<'_>, id: SessionId, by: PersonId) -> Result<Vec<String>, ironclaw_state::Error> {
+pub fn erase(tx: &mut WriteTx<'_>, id: SessionId, by: PersonId) -> Result<(), ironclaw_state::Error> {
     set_session_state(tx, id, SessionState::Removed, None, Some(by))?;
     sessions::delete_keys(tx, id)?;
     items::delete_of(tx, id)?;
@@ -168,14 +166,11 @@ pub fn erase(tx: &mut WriteTx<'_>, id: SessionId, by: PersonId) -> Result<Vec<St
     messages::delete_of(tx, id)?;
     turns::delete_of(tx, id)?;
     turns::delete_calls_of(tx, id)?;
-    let requests = requests::delete_of_session(tx, id)?.into_iter().map(|request| request.to_string());
-    let questions = questions::delete_of_session(tx, id)?.into_iter().map(|question| question.to_string());
     sessions::delete_outbound_rows_of(tx, id)?;
     deliveries::delete_of(tx, id)?;
     endpoint_words::delete_of_session(tx, id)?;
     // The ids of its events stay, so that a repeated event makes no new session. The digests of their text do not.
-    sessions::delete_event_digests_of(tx, id)?;
-    Ok(requests.chain(questions).collect())
+    sessions::delete_event_digests_of(tx, id)
 }
 
 #[cfg(test)]

@@ -28,8 +28,8 @@ use ironclaw_store::tables::agent_messages::{self, AgentMessageKind};
 use ironclaw_store::tables::agents;
 use ironclaw_store::tables::items;
 use ironclaw_store::tables::messages::{self, Message};
-use ironclaw_store::tables::requests;
 use ironclaw_store::tables::turns::{self, CallOutcome, CallState};
+use ironclaw_store::tables::waiting::requests;
 use std::collections::BTreeSet;
 
 /// Messages that one turn answers at most; the rest waits for the next turn.

@@ -3,7 +3,7 @@
 //! At every moment one of the two keys opens the record, and each start finds out which one. Never prints a key, and never writes one to
 //! the operator's own key storage; it tells the operator how instead. See [`ironclaw_state::rekey`].
 
-use crate::gateway::store as changes;
+use crate::gateway::approval;
 use crate::registry::secrets;
 use crate::registry::{channels, mcp::login};
 use crate::sessions::store;
@@ -240,7 +240,7 @@ fn under_fresh(home: &Home, old: &MasterKey, key_file: &Path) -> Result<MasterKe
         secrets::rewrap(tx, &from, &to)?;
         login::rewrap(tx, &from, &to)?;
         channels::rewrap(tx, &from, &to)?;
-        changes::rewrap(tx, &old.approval_root(), &fresh.approval_root())?;
+        approval::rewrap(tx, &old.approval_root(), &fresh.approval_root())?;
         Entry::new(LedgerEvent::KeyRotated)
             .with("key", "master")
             .with("fingerprint", fresh.fingerprint())

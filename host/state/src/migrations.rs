@@ -28,6 +28,7 @@ pub const VERSIONS: &[&str] = &[
     include_str!("schema_33.sql"),
     include_str!("schema_34.sql"),
     include_str!("schema_35.sql"),
+    include_str!("schema_36.sql"),
 ];
 
 /// The version of the first script: the oldest one that this program reads.
@@ -294,6 +295,58 @@ mod tests {
         let sql = "SELECT name || ' ' || context || ' ' || flows FROM schedules";
         let kept: String = db.query_row(sql, [], |row| row.get(0)).expect("kept");
         assert_eq!(kept, "sch_1 fresh []");
+    }
+
+    /// Rows of the three tables for what waits, each status once. The id ends with the status.
+    const WAITED: &str = "
+        INSERT INTO changes (id, kind, requester, principal, payload, before, facts, digest, labels, reason, generation, status,
+          created_at, expires_at, decided_at, applied_at, remind_at)
+          SELECT 'chg_' || value, 'settings', 'per_1', 'per_1', '{\"mode\":1}', '{}', '[]', value, 'A', 'why', 3, value, 10, 99,
+            iif(value IN ('pending','expired','withdrawn'), NULL, 50), iif(value = 'applied', 60, NULL), iif(value = 'pending', 70, NULL)
+          FROM json_each('[\"pending\",\"approved\",\"applied\",\"rejected\",\"expired\",\"withdrawn\",\"failed\",\"unknown\"]');
+        INSERT INTO requests (id, session_id, agent_id, turn_id, call_id, output_item, root, principal, scope, tool, class, digest,
+          arguments, labels, reasons, origins, generation, status, told, created_at, expires_at, asked_seq, decided_at, counts)
+          SELECT 'req_' || value, 's', 'a', 't', 'c', 'o', value, 'per_1', 'read send', 'http_fetch', 'send', value, x'01', 'A', '[]', '[]',
+            3, value, 'desk', 10, 99, 7, iif(value = 'pending', NULL, 50), 0
+          FROM json_each('[\"pending\",\"approved\",\"running\",\"done\",\"queued\",\"failed\",\"rejected\",\"expired\",
+            \"withdrawn\",\"unknown\"]');
+        INSERT INTO questions (id, session_id, agent_id, turn_id, call_id, asked_for, root, principal, principal_kind, scope, digest, body,
+          labels, status, created_at, remind_at, expires_at, ended_by, ended_at, answer)
+          SELECT 'qst_' || value, 's', 'a', 't', 'c', 'm', 'm', 'per_1', 'person', '', value, x'02', 'A', rtrim(value, '2'), 10,
+            iif(value = 'waiting', 70, NULL), 99, iif(value IN ('answered','cancelled2'), 'per_1', NULL),
+            iif(value = 'waiting', NULL, 50), iif(value = 'answered', 'msg', NULL)
+          FROM json_each('[\"waiting\",\"answered\",\"expired\",\"cancelled\",\"cancelled2\",\"unknown\"]');";
+
+    #[test]
+    fn what_waited_in_three_tables_keeps_its_status_in_one() {
+        let (_directory, path, key, db) = empty();
+        let before = usize::try_from(36 - FIRST).expect("small");
+        run_these(&VERSIONS[..before], &db, &path, &key).expect("the version with three tables");
+        db.execute_batch(&format!("PRAGMA foreign_keys = OFF; {WAITED}")).expect("rows");
+        run_these(&VERSIONS[..=before], &db, &path, &key).expect("the version with one");
+        let sql = "SELECT id || ' ' || status || ' ' || coalesce(ended_at, '-') || ' ' || coalesce(ends_at, '-') || ' '
+                     || coalesce(remind_at, '-') FROM waiting ORDER BY ordinal";
+        let mut statement = db.prepare(sql).expect("it is SQL");
+        let rows: Vec<String> =
+            statement.query_map([], |row| row.get(0)).expect("read").collect::<Result<_, _>>().expect("rows");
+        let expected = "chg_pending pending - 99 70, chg_approved approved - - -, chg_applied done 60 - -, \
+                        chg_rejected rejected 50 - -, chg_expired expired 99 - -, chg_withdrawn withdrawn 99 - -, \
+                        chg_failed failed 50 - -, chg_unknown doubtful - - -, \
+                        req_pending pending - 99 -, req_approved approved - 99 -, req_running running - - -, req_done done 50 - -, \
+                        req_queued queued 50 - -, req_failed failed 50 - -, req_rejected rejected 50 - -, \
+                        req_expired expired 50 - -, req_withdrawn withdrawn 50 - -, req_unknown unknown 50 - -, \
+                        qst_waiting pending - 99 70, qst_answered done 50 - -, qst_expired expired 50 - -, \
+                        qst_cancelled withdrawn 50 - -, qst_cancelled2 rejected 50 - -, qst_unknown doubtful - - -";
+        assert_eq!(rows.join(", "), expected);
+        let one = |sql: &str| db.query_row(sql, [], |row| row.get::<_, String>(0)).expect("read");
+        let call = one("SELECT own || told || counts || hex(sealed) FROM waiting WHERE id = 'req_done'");
+        let own = r#"{"class":"send","origins":[],"reasons":[],"scope":["read","send"]}desk001"#;
+        assert_eq!(call, own);
+        let change = one("SELECT own || generation FROM waiting WHERE id = 'chg_applied'");
+        assert_eq!(change, r#"{"before":{},"facts":[],"payload":{"mode":1},"reason":"why"}3"#);
+        let question = one("SELECT own || answer || decided_by || hex(sealed) FROM waiting WHERE id = 'qst_answered'");
+        assert_eq!(question, r#"{"principal_kind":"person","scope":[]}msgper_102"#);
+        assert!(!schema(&db).contains("CREATE TABLE requests"));
     }
 
     #[test]

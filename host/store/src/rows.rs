@@ -97,9 +97,9 @@ mod tests {
     use rusqlite::Row;
 
     rows! {
-        /// A part of `questions`, in each form.
+        /// A part of `waiting`, in each form.
         #[derive(Debug, Clone, PartialEq, Eq)]
-        struct Example in questions {
+        struct Example in waiting {
             ordinal: u64,
             word: Principal = "id" as word,
             json: Vec<String> = "session_id" as json,
@@ -118,9 +118,9 @@ mod tests {
         Ok(row.get::<_, i64>("ordinal")? == 1)
     }
 
-    /// Replaces the table `questions` of the record by one of the columns of the example.
+    /// Replaces the table `waiting` of the record by one of the columns of the example.
     const TABLE: &str =
-        "CREATE TEMP TABLE questions (ordinal INTEGER, id TEXT, session_id TEXT, agent_id TEXT, digest TEXT)";
+        "CREATE TEMP TABLE waiting (ordinal INTEGER, id TEXT, session_id TEXT, agent_id TEXT, digest TEXT)";
 
     #[test]
     fn inserted_row_is_read_in_each_form() {
@@ -129,10 +129,10 @@ mod tests {
             let json = vec!["a".to_owned(), "\"".to_owned()];
             let row = Example { ordinal: 1, word: Principal::Guest, json, text: 7, digest: Digest::of(b"x") };
             row.insert(tx).expect("inserted");
-            let sql = "SELECT ordinal || ' ' || id || ' ' || session_id || ' ' || agent_id FROM questions";
+            let sql = "SELECT ordinal || ' ' || id || ' ' || session_id || ' ' || agent_id FROM waiting";
             let stored: String = tx.get(sql, [], |row| row.get(0)).expect("one");
             assert_eq!(stored, r#"1 guest ["a","\""] 7"#);
-            let found = tx.get("SELECT * FROM questions", [], Nested::read).expect("one");
+            let found = tx.get("SELECT * FROM waiting", [], Nested::read).expect("one");
             assert_eq!(found, Nested { example: row, is_first: true });
         });
     }
@@ -142,12 +142,12 @@ mod tests {
         record::in_a_new_one(|tx, _| {
             tx.execute(TABLE, []).expect("made");
             for (column, wrong) in [("id", "'elf'"), ("session_id", "'[1]'"), ("agent_id", "'x'"), ("ordinal", "-1")] {
-                tx.execute("DELETE FROM questions", []).expect("empty");
+                tx.execute("DELETE FROM waiting", []).expect("empty");
                 let row =
                     Example { ordinal: 1, word: Principal::Guest, json: Vec::new(), text: 7, digest: Digest::of(b"x") };
                 row.insert(tx).expect("inserted");
-                tx.execute(&format!("UPDATE questions SET {column} = {wrong}"), []).expect("changed");
-                let error = tx.get("SELECT * FROM questions", [], Example::read).expect_err(column).to_string();
+                tx.execute(&format!("UPDATE waiting SET {column} = {wrong}"), []).expect("changed");
+                let error = tx.get("SELECT * FROM waiting", [], Example::read).expect_err(column).to_string();
                 assert!(error.contains(column) || column == "ordinal", "{column}: {error}");
             }
         });

@@ -1,4 +1,4 @@
-//! The SQL of the host. Exactly one file writes each table, and others may read it. Only `meta` has two writers: [`facts`], and
+//! The SQL of the host. Exactly one file with its folder writes each table, and others may read it. Only `meta` has two writers: [`facts`], and
 //! the crate [`ironclaw_state`] for its own marks.
 //!
 //! A function runs one statement, or a few related ones, in the transaction of its caller. It applies no rule and appends no ledger
@@ -7,7 +7,7 @@
 
 pub mod agent_messages;
 pub mod agents;
-pub mod changes;
+pub mod approvals;
 pub mod channels;
 pub mod context_sizes;
 pub mod deliveries;
@@ -23,14 +23,13 @@ pub mod messages;
 pub mod models;
 pub mod notifications;
 pub mod people;
-pub mod questions;
-pub mod requests;
 pub mod schedules;
 pub mod sent_files;
 pub mod server_values;
 pub mod sessions;
 pub mod skills;
 pub mod turns;
+pub mod waiting;
 
 #[cfg(test)]
 mod tests {

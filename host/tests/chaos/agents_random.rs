@@ -109,7 +109,7 @@ impl Random {
         }
         let id = submitted.json()["id"].as_str().expect("an id").to_owned();
         if let Some(decided) = self.answered(&["--json", "approve", &id]) {
-            assert_eq!(decided.json()["status"], "applied", "{}", decided.stdout);
+            assert_eq!(decided.json()["status"], "done", "{}", decided.stdout);
         }
     }
 

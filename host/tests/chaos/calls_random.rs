@@ -213,11 +213,12 @@ impl Random {
         let mut asked = None;
         let until = Instant::now() + WAIT_MAX;
         loop {
-            let requests = self.try_get(person, "/v1/requests?status=pending", may_die);
+            let requests = self.try_get(person, "/v1/waiting?type=call&status=pending", may_die);
             let said = self.try_get(person, &format!("{path}?wait_ms=5"), may_die);
             let (Some(requests), Some(said)) = (requests, said) else { break };
-            let entries = requests["requests"].as_array().expect("a list");
-            asked = entries.iter().find(|entry| entry["arguments"]["body"] == text.as_str()).cloned();
+            let entries = requests["entries"].as_array().expect("a list");
+            asked =
+                entries.iter().find(|entry| entry["details"]["call"]["arguments"]["body"] == text.as_str()).cloned();
             if asked.is_some() || said["status"] == "delivered" {
                 break;
             }
@@ -252,7 +253,7 @@ impl Random {
     /// Returns a message and everything that it may wait for, for a failure. `path` is that of the message.
     fn report(&self, person: usize, path: &str) -> String {
         let why = format!("{path}/why");
-        let paths = [(person, path), (person, &why), (0, "/v1/sessions"), (0, "/v1/requests?status=pending")];
+        let paths = [(person, path), (person, &why), (0, "/v1/sessions"), (0, "/v1/waiting?type=call&status=pending")];
         let views = paths.map(|(by, path)| match self.people[by].try_ask("GET", path, "") {
             Ok((_, view)) => format!("{path}: {view}"),
             Err(error) => format!("{path}: {error}"),
@@ -265,11 +266,11 @@ impl Random {
 
     /// Decides on a random request, which may be decided already, as a random person, who may not be asked.
     fn decide(&mut self, rng: &mut Rng, may_die: bool) {
-        let path = format!("/v1/requests?status={}", if rng.u8(..5) > 0 { "pending" } else { "all" });
+        let path = format!("/v1/waiting?type=call&status={}", if rng.u8(..5) > 0 { "pending" } else { "all" });
         let Some(list) = self.try_get(0, &path, may_die) else { return };
-        let Some(request) = rng.choice(list["requests"].as_array().expect("a list")) else { return };
+        let Some(request) = rng.choice(list["entries"].as_array().expect("a list")) else { return };
         let id = request["id"].as_str().expect("an id");
-        let principal = PEOPLE.iter().position(|person| request["requested_by"] == *person);
+        let principal = PEOPLE.iter().position(|person| request["requested_by"]["on_behalf_of"]["name"] == *person);
         let person = principal.filter(|_| rng.bool()).unwrap_or_else(|| rng.usize(..PEOPLE.len()));
         self.decide_on(id, person, rng, may_die);
         if rng.bool() {
@@ -278,15 +279,15 @@ impl Random {
     }
 
     fn decide_on(&mut self, id: &str, person: usize, rng: &mut Rng, may_die: bool) {
-        let path = format!("/v1/requests/{id}");
+        let path = format!("/v1/waiting/{id}");
         let yes = rng.u8(..5) > 0;
         let Some((_, request)) = self.ask(person, ("GET", &path), &Value::Null, may_die) else { return };
         let said = match yes {
             true => {
                 let shown = request["shown_digest"].as_str().map_or_else(|| "0".repeat(64), str::to_owned);
-                self.ask(person, ("POST", &format!("{path}/approve")), &json!({ "shown": shown }), may_die)
+                self.ask(person, ("POST", &format!("{path}/approve")), &json!({ "approve": shown }), may_die)
             }
-            false => self.ask(person, ("POST", &format!("{path}/reject")), &json!({ "reason": "chance" }), may_die),
+            false => self.ask(person, ("POST", &format!("{path}/reject")), &json!({ "reject": "chance" }), may_die),
         };
         match said {
             Some((200, said)) => {

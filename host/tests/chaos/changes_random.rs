@@ -20,7 +20,7 @@ const OVER_MS: i64 = 8 * 24 * 3_600_000;
 
 /// The fail points of a decision and of its application.
 pub(crate) const POINTS: [&str; 5] =
-    ["change_approved", "change_prepared", "change_applied", "change_rejected", "change_failed"];
+    ["approved", "change_prepared", "change_applied", "rejected", "change_failed"];
 
 /// The last state of a change that the host reported to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,18 +99,20 @@ impl Random {
     /// Decides on a random change, which may be decided already. If `may_die`, the host may die during the request.
     fn decide(&mut self, rng: &mut Rng, may_die: bool) {
         let Some(id) = self.any(rng) else { return };
-        let change = match self.ask("GET", &format!("/v1/changes/{id}"), &Value::Null) {
+        let change = match self.ask("GET", &format!("/v1/waiting/{id}"), &Value::Null) {
             Some((status, change)) => {
                 assert_eq!(status, 200, "{id}: {change}");
                 change
             }
             None => return assert!(may_die, "the host did not answer"),
         };
-        let open = ["pending", "unknown"].contains(&change["status"].as_str().expect("a status"));
+        let open = ["pending", "doubtful"].contains(&change["status"].as_str().expect("a status"));
         let yes = rng.u64(..3) > 0;
         let said = match yes {
-            true => self.ask("POST", &format!("/v1/changes/{id}/approve"), &json!({ "shown": change["shown_digest"] })),
-            false => self.ask("POST", &format!("/v1/changes/{id}/reject"), &json!({ "reason": "chance" })),
+            true => {
+                self.ask("POST", &format!("/v1/waiting/{id}/decision"), &json!({ "approve": change["shown_digest"] }))
+            }
+            false => self.ask("POST", &format!("/v1/waiting/{id}/decision"), &json!({ "reject": "chance" })),
         };
         match said {
             Some((200, _)) => {
@@ -158,7 +160,7 @@ impl Random {
         self.host.up();
     }
 
-    /// Restores the home from the snapshot. Its open changes become unknown, because the heads outside are newer.
+    /// Restores the home from the snapshot. Its open changes become doubtful, because the heads outside are newer.
     fn restore(&mut self) {
         let Some(snapshot) = self.snapshot.take() else { return };
         self.wait_until_applied();
@@ -175,15 +177,15 @@ impl Random {
         self.host.up();
         // Each stop writes a head outside, so the host detects that the restored record is older.
         let open = self.changes().into_iter().filter(|change| change["status"] == "pending").count();
-        assert_eq!(open, 0, "open changes become unknown");
+        assert_eq!(open, 0, "open changes become doubtful");
     }
     fn changes(&self) -> Vec<Value> {
-        let list = self.get("/v1/changes?status=all");
+        let list = self.get("/v1/waiting?type=change&status=all");
         assert_eq!(
             list["more"], false,
             "the run has more changes than one list returns: set a smaller IRONCLAW_CHANGES"
         );
-        list["changes"].as_array().expect("a list").clone()
+        list["entries"].as_array().expect("a list").clone()
     }
     fn wait_until_applied(&self) {
         wait_for("approved changes to be applied", || {
@@ -221,8 +223,8 @@ impl Random {
             let ends = ["applied", "rejected", "expired", "withdrawn", "failed"];
             let of_ends: Vec<&str> =
                 ends.into_iter().filter(|end| words.contains(&format!("change.{end}").as_str())).collect();
-            match status {
-                "pending" | "unknown" => assert!(of_ends.is_empty(), "{id} is {status}: {words:?}"),
+            match if status == "done" { "applied" } else { status } {
+                "pending" | "doubtful" => assert!(of_ends.is_empty(), "{id} is {status}: {words:?}"),
                 end => {
                     assert_eq!(of_ends, [end], "{id}: {words:?}");
                     assert_eq!(count(&words, &format!("change.{end}")), 1, "{id}: {words:?}");
@@ -237,19 +239,19 @@ impl Random {
             match self.known.get(id) {
                 Some(Known::Approved) => {
                     assert!(
-                        ["applied", "failed", "withdrawn", "unknown"].contains(&status),
+                        ["done", "failed", "withdrawn", "doubtful"].contains(&status),
                         "{id} was approved and is {status}"
                     )
                 }
                 Some(Known::Rejected) => {
-                    assert!(["rejected", "unknown"].contains(&status), "{id} was rejected and is {status}")
+                    assert!(["rejected", "doubtful"].contains(&status), "{id} was rejected and is {status}")
                 }
                 Some(Known::Proposed) | None => {}
             }
         }
         for agent in ["a", "b"] {
             let shown = self.get(&format!("/v1/agents/{agent}"));
-            let of_agent = |change: &&Value| change["agent"]["name"] == agent && change["status"] == "applied";
+            let of_agent = |change: &&Value| change["agent"] == agent && change["status"] == "done";
             let last = ledger
                 .iter()
                 .filter(|entry| entry["data"]["what"] == "change.applied")
@@ -258,10 +260,9 @@ impl Random {
                 })
                 .next_back();
             let expected = match last {
-                Some(change) => {
-                    self.get(&format!("/v1/changes/{}", change["id"].as_str().expect("an id")))["after"]["instructions"]
-                        .clone()
-                }
+                Some(change) => self.get(&format!("/v1/waiting/{}", change["id"].as_str().expect("an id")))["details"]
+                    ["change"]["after"]["instructions"]
+                    .clone(),
                 None => json!(""),
             };
             assert_eq!(shown["persona"], expected, "agent {agent}");

@@ -107,8 +107,8 @@ fn damaged_or_missing_log_is_reported_and_ends_approvals() {
         let warnings = host.status()["host"]["warnings"].to_string();
         assert!(warnings.contains("state.db-wal"), "{damage}: {warnings}");
         assert_eq!(host.entries("state.generation").len(), expected.len(), "{damage}");
-        let changes = host.ctl(&["--json", "change", "list"]).ok().json();
-        assert_eq!(changes[0]["status"], "unknown", "{damage}: {changes}");
+        let changes = host.ctl(&["--json", "inbox", "list", "--type", "change"]).ok().json();
+        assert_eq!(changes[0]["status"], "doubtful", "{damage}: {changes}");
         host.ctl(&["audit", "verify"]).ok();
         host.down();
     }

@@ -142,7 +142,7 @@ impl Month {
 
     /// Approves a third of what waits, rejects a third, and lets the rest wait for its end.
     fn decide(&mut self, owner: &Raw) {
-        let (_, inbox) = owner.get("/v1/inbox");
+        let (_, inbox) = owner.get("/v1/waiting");
         for entry in inbox["entries"].as_array().expect("a list") {
             let id = entry["id"].as_str().expect("an id");
             let answer = match self.rng.u64(..3) {

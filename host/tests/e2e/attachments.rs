@@ -128,7 +128,7 @@ fn attached_file_is_in_the_inbox_without_authority() {
 
     // Text of others is in the context, so a message to a destination waits.
     hook.say("e3", "send hello to ana");
-    wait_for("a request", || raw.get("/v1/inbox").1["entries"].as_array().is_some_and(|inbox| inbox.len() == 1));
+    wait_for("a request", || raw.get("/v1/waiting").1["entries"].as_array().is_some_and(|inbox| inbox.len() == 1));
     let codes: Vec<_> =
         waiting(&raw)["reasons"].as_array().expect("reasons").iter().map(|reason| reason["reason"].clone()).collect();
     assert!(codes.contains(&json!("call_origin")), "{codes:?}");
@@ -177,9 +177,12 @@ fn sent_file_is_the_approved_copy() {
     let wanted =
         json!({ "path": "report.txt", "name": "report.txt", "type": "text/plain", "size": 12, "digest": digest });
     for (name, value) in wanted.as_object().expect("an object") {
-        assert_eq!(&entry["arguments"][name], value, "{entry}");
+        assert_eq!(&entry["details"]["call"]["arguments"][name], value, "{entry}");
     }
-    assert!(entry["arguments"]["recipient"].as_str().expect("an address").starts_with("loopback:"), "{entry}");
+    assert!(
+        entry["details"]["call"]["arguments"]["recipient"].as_str().expect("an address").starts_with("loopback:"),
+        "{entry}"
+    );
     let page = request(&raw, &entry["id"])["shown"].as_str().expect("a page").to_owned();
     assert!([digest.as_str(), "text/plain", "12", "report.txt"].iter().all(|fact| page.contains(fact)), "{page}");
     // Another file is at the path by now.
@@ -202,7 +205,7 @@ fn sent_file_is_the_approved_copy() {
     fs::write(place.join("report.txt"), "thirteen").expect("written");
     ask_to_send(&raw, "send file report.txt to ana");
     let entry = waiting(&raw);
-    assert_eq!(entry["arguments"]["recipient"], "shop:ana");
+    assert_eq!(entry["details"]["call"]["arguments"]["recipient"], "shop:ana");
     fs::remove_file(place.join("report.txt")).expect("removed");
     approve(&raw, &entry);
     wait_for("the file", || receiver.replies().iter().any(|got| got.body["type"] == "message"));
@@ -210,7 +213,7 @@ fn sent_file_is_the_approved_copy() {
     let bytes = STANDARD.decode(sent["files"][0]["data"].as_str().expect("data")).expect("base64");
     assert_eq!(
         (bytes.as_slice(), &sent["files"][0]["digest"]),
-        (b"thirteen".as_slice(), &entry["arguments"]["digest"])
+        (b"thirteen".as_slice(), &entry["details"]["call"]["arguments"]["digest"])
     );
     assert_eq!((&sent["sender"], &sent["files"][0]["name"]), (&json!("ana"), &json!("report.txt")));
     wait_for("its end", || request(&raw, &entry["id"])["status"] == "done");
@@ -239,7 +242,7 @@ fn unfit_file_of_an_agent_is_not_sent() {
     for path in paths {
         let message = ask_to_send(&raw, &format!("send file {path} here"));
         assert_eq!(call_of(&raw, &message)["code"], "call_file", "{path:?}");
-        assert_eq!(raw.get("/v1/inbox").1["entries"], json!([]), "{path:?}");
+        assert_eq!(raw.get("/v1/waiting").1["entries"], json!([]), "{path:?}");
     }
     let message = ask_to_send(&raw, "send file report.txt to eve");
     assert_eq!(call_of(&raw, &message)["code"], "call_destination");

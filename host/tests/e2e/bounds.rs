@@ -112,7 +112,7 @@ fn list_that_is_cut_says_so_and_begins_with_the_soonest() {
     // Copies that wait longer than the request.
     let names: Vec<String> = {
         let mut names =
-            db.prepare("SELECT name FROM pragma_table_info('requests') WHERE name <> 'ordinal'").expect("SQL");
+            db.prepare("SELECT name FROM pragma_table_info('waiting') WHERE name <> 'ordinal'").expect("SQL");
         let names = names.query_map([], |row| row.get(0)).expect("read");
         names.collect::<Result<_, _>>().expect("names")
     };
@@ -127,19 +127,21 @@ fn list_that_is_cut_says_so_and_begins_with_the_soonest() {
         .collect();
     let (names, copied) = (names.join(", "), copied.join(", "));
     db.execute_batch(&format!(
-        "INSERT INTO requests ({names}) WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 300) \
-         SELECT {copied} FROM requests, numbers"
+        "INSERT INTO waiting ({names}) WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 300) \
+         SELECT {copied} FROM waiting, numbers"
     ))
     .expect("copied");
     drop(db);
     host.up();
     let raw = Raw::of(&host);
-    for (path, list) in [("/v1/requests", "requests"), ("/v1/inbox", "entries"), ("/v1/requests?agent=a", "requests")] {
+    for (path, list) in
+        [("/v1/waiting?type=call", "entries"), ("/v1/waiting", "entries"), ("/v1/waiting?type=call&agent=a", "entries")]
+    {
         let (status, found) = raw.get(path);
         let listed = found[list].as_array().expect("a list");
         assert_eq!((status, listed.len(), &found["more"]), (200, 200, &json!(true)), "{path}");
         assert_eq!(listed[0]["id"], soonest, "{path}");
     }
-    let done = raw.get("/v1/requests?status=done").1;
-    assert_eq!(done, json!({ "requests": [], "more": false }));
+    let done = raw.get("/v1/waiting?type=call&status=done").1;
+    assert_eq!(done, json!({ "entries": [], "more": false }));
 }

@@ -49,7 +49,7 @@ fn page_names_the_jail_of_a_browser_and_what_lacks_one() {
         let of_agent: &[&str] = if agent.is_some() { &["--agent", "a"] } else { &[] };
         let submitted = host.ctl(&[&words[..], of_agent].concat()).ok().json();
         let id = submitted["id"].as_str().expect("an id").to_owned();
-        let page = host.ctl(&["change", "show", &id]).ok().stdout;
+        let page = host.ctl(&["inbox", "show", &id]).ok().stdout;
         let found = (page.contains("EncryptedClientHelloEnabled=false"), page.contains("NO BROWSER"));
         assert_eq!(found, (is_browser, lacks), "{payload}: {page}");
         let shell = payload.contains("headless-shell");

@@ -102,11 +102,11 @@ impl ChangeFixture {
     }
 
     pub(crate) fn show(&self, id: &str) -> Value {
-        self.host.ctl(&["--json", "change", "show", id]).ok().json()
+        self.host.ctl(&["--json", "inbox", "show", id]).ok().json()
     }
 
     pub(crate) fn waiting(&self) -> Vec<String> {
-        let list = self.host.ctl(&["--json", "change", "list"]).ok().json();
+        let list = self.host.ctl(&["--json", "inbox", "list", "--type", "change"]).ok().json();
         let list = list.as_array().expect("a list").clone();
         list.iter().map(|change| change["id"].as_str().expect("an id").to_owned()).collect()
     }
@@ -226,14 +226,14 @@ fn each_kind_is_held_shown_approved_applied_and_reported() {
         assert_eq!(fixture.waiting(), [id.as_str()], "{word}");
         let held = fixture.show(&id);
         assert_eq!((&held["status"], &held["requested_by"]["kind"]), (&json!("pending"), &json!("agent")), "{held}");
-        assert_eq!(held["reason"], "it was asked for", "{held}");
+        assert_eq!(held["details"]["change"]["reason"], "it was asked for", "{held}");
         assert!(held["origin"]["session"].is_string() && held["origin"]["message"].is_string(), "{held}");
         assert!(!has_effect(&fixture, word), "{word}: held");
         let approved = fixture.host.ctl(&["approve", &id]).ok();
         assert!(approved.stdout.contains(&id), "the output names the approved change: {}", approved.stdout);
         let done = fixture.settled(&id);
-        assert_eq!(done["status"], "applied", "{word}: {done}");
-        assert!(done["applied_at"].is_string() && done["decided_by"].is_string(), "{done}");
+        assert_eq!(done["status"], "done", "{word}: {done}");
+        assert!(done["ended_at"].is_string() && done["decided_by"]["id"].is_string(), "{done}");
         assert!(fixture.waiting().is_empty(), "{word}");
         wait_for(&format!("the effect of {word}"), || has_effect(&fixture, word));
         let now = fixture.notices();
@@ -303,7 +303,7 @@ fn foreign_field_and_unknown_kind_are_refused_and_recorded() {
 /// steps after an approval (`IRONCLAW_SEED` selects it); `IRONCLAW_LONG=1` kills at all of them.
 #[test]
 fn host_killed_between_any_two_steps_applies_a_change_once() {
-    let points = ["change_approved", "change_prepared", "change_applied"];
+    let points = ["approved", "change_prepared", "change_applied"];
     let is_long = std::env::var_os("IRONCLAW_LONG").is_some();
     let (seed, count) = run_settings("IRONCLAW_POINTS", if is_long { points.len() as u64 } else { 1 });
     for point in choose_cases(&points, count, &mut Rng::with_seed(seed)) {
@@ -320,7 +320,7 @@ fn host_killed_between_any_two_steps_applies_a_change_once() {
         wait_for(&format!("the host to die at {point}"), || !alive(host_pid));
         fixture.host.up();
         let done = fixture.settled(&id);
-        assert_eq!(done["status"], "applied", "{point}: {done}");
+        assert_eq!(done["status"], "done", "{point}: {done}");
         assert_eq!(fixture.agent()["persona"], "Answer briefly.", "{point}");
         let of =
             |what: &str| fixture.host.entries(what).iter().filter(|entry| entry["data"]["change"] == json!(id)).count();
@@ -328,11 +328,11 @@ fn host_killed_between_any_two_steps_applies_a_change_once() {
         assert_eq!(fixture.notices().iter().filter(|text| text.contains("is applied")).count(), 1, "{point}");
         fixture.host.kill_host();
         fixture.host.up();
-        assert_eq!(fixture.show(&id)["status"], "applied", "{point}");
+        assert_eq!(fixture.show(&id)["status"], "done", "{point}");
         fixture.host.ctl(&["approve", &id]).refused("already");
     }
     // A kill after a rejection, before its notice. `packages_change` tests failed changes.
-    let point = "change_rejected";
+    let point = "rejected";
     let mut fixture = ChangeFixture::new(Build::Failpoints);
     let id = fixture.propose("persona");
     fixture.host.down();
@@ -384,7 +384,7 @@ fn mount_replaced_by_a_link_or_outside_is_refused() {
     assert!(fixture.waiting().is_empty());
     let id = fixture.propose("mounts");
     fixture.host.ctl(&["approve", &id]).ok();
-    assert_eq!(fixture.settled(&id)["status"], "applied");
+    assert_eq!(fixture.settled(&id)["status"], "done");
     wait_for("the mount", || fixture.host.say("a", "read /papers/plan.txt").contains("the plan"));
     assert!(!fixture.host.say("a", "write /papers/new.txt: x").contains("Wrote"), "it is read-only");
     assert!(!shared.join("papers/new.txt").exists());
@@ -488,8 +488,8 @@ fn immediate_command_does_not_bypass_the_policy() {
     let id = made.json()["id"].as_str().expect("an id").to_owned();
     fixture.host.ctl(&["approve", &id]).ok();
     assert_eq!(fixture.show(&id)["status"], "pending", "one of two approvals");
-    let shown = json!({ "shown": fixture.show(&id)["shown_digest"] }).to_string();
-    let (status, said) = carol.ask("POST", &format!("/v1/changes/{id}/approve"), &shown);
+    let shown = json!({ "approve": fixture.show(&id)["shown_digest"] }).to_string();
+    let (status, said) = carol.ask("POST", &format!("/v1/waiting/{id}/decision"), &shown);
     assert_eq!(status, 200, "{said}");
-    assert_eq!(fixture.settled(&id)["status"], "applied");
+    assert_eq!(fixture.settled(&id)["status"], "done");
 }

@@ -155,7 +155,7 @@ fn writing_into_a_granted_directory_needs_the_class() {
     grant(false);
     for (tool, with) in [("write_file", writing("/data/a.txt")), ("run_command", command.clone())] {
         assert_eq!(reading(tool, tool, with), [asked()], "{tool}");
-        assert!(stage.raw.get("/v1/inbox").1.to_string().contains("/data"), "the page names the directory");
+        assert!(stage.raw.get("/v1/waiting").1.to_string().contains("/data"), "the page names the directory");
         stage.reject_all();
     }
     assert_eq!(reading("list", "list_dir", json!({ "path": "/data" })), [done()]);
@@ -232,7 +232,9 @@ fn other_calls_of_the_task_keep_waiting_in_its_follow_up() {
     let message = say(&stage.raw, "/allow read -- go");
     assert_eq!(stage.calls(&message), [asked(), asked()]);
     let entries = inbox(&stage.raw);
-    let named = |name: &str| entries.iter().find(|entry| entry["arguments"]["path"] == name).expect("an entry");
+    let named = |name: &str| {
+        entries.iter().find(|entry| entry["details"]["call"]["arguments"]["path"] == name).expect("an entry")
+    };
     // The follow-up of the first call makes the second one too, without an approval.
     stage.want(&[("write_file", writing("b.txt"))]);
     assert_eq!(approve(&stage.raw, named("a.txt")).0, 200);
@@ -270,7 +272,7 @@ fn tool_that_always_asks_waits_until_people_change_it() {
     assert_ne!(waits.code, 0, "{}", waits.stdout);
     let change = inbox(&stage.raw).into_iter().find(|entry| entry["type"] == "change").expect("a change");
     let id = change["id"].as_str().expect("an id");
-    let page = stage.raw.get(&format!("/v1/changes/{id}")).1;
+    let page = stage.raw.get(&format!("/v1/waiting/{id}")).1;
     assert!(page["shown"].to_string().contains("NO LONGER ask"), "{page}");
     assert_eq!(stage.call("go again", "write_file", writing("b.txt")), asks);
     stage.host.ctl(&["approve", id]).ok();
@@ -309,7 +311,7 @@ fn each_place_of_a_tool_can_ask_and_runs_once() {
 
 #[test]
 fn host_death_around_the_approval_leaves_one_effect() {
-    for (point, status) in [("request_approved", "done"), ("call_followed_up", "done"), ("call_recorded", "unknown")] {
+    for (point, status) in [("approved", "done"), ("call_followed_up", "done"), ("call_recorded", "unknown")] {
         let mut stage = Stage::with(PEOPLE_AWAY, Build::Failpoints);
         assert_eq!(stage.call("/allow read -- go", "write_file", writing("a.txt")), asked());
         let entry = waiting(&stage.raw);

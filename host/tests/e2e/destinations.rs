@@ -123,7 +123,10 @@ fn message_after_foreign_text_waits_with_its_address() {
     let raw = Raw::of(&host);
     say_with_file(&raw, SEND);
     let entry = waiting(&raw);
-    assert_eq!((&entry["arguments"]["recipient"], &entry["arguments"]["text"]), (&json!("shop:ana"), &json!("hello")));
+    assert_eq!(
+        (&entry["details"]["call"]["arguments"]["recipient"], &entry["details"]["call"]["arguments"]["text"]),
+        (&json!("shop:ana"), &json!("hello"))
+    );
     assert!(messages(&receiver).is_empty(), "nothing is sent before the yes");
     assert_eq!(approve(&raw, &entry).0, 200);
     wait_for("the message", || !messages(&receiver).is_empty());
@@ -137,7 +140,7 @@ fn message_after_foreign_text_waits_with_its_address() {
     // The address is unlinked while the request waits.
     let message = say_with_file(&raw, "send again to ana");
     let entry = waiting(&raw);
-    assert_eq!(entry["arguments"]["recipient"], "shop:ann");
+    assert_eq!(entry["details"]["call"]["arguments"]["recipient"], "shop:ann");
     host.ctl(&["person", "unlink", "owner", "shop:ann"]).ok();
     approve(&raw, &entry);
     wait_for("its end", || request(&raw, &entry["id"])["status"] == "withdrawn");

@@ -29,7 +29,7 @@ fn set_policy(host: &TestHost, policy: &str) {
 
 /// Returns the ids of the changes that wait.
 fn waiting(host: &TestHost) -> Vec<String> {
-    let list = host.ctl(&["--json", "change", "list"]).ok().json();
+    let list = host.ctl(&["--json", "inbox", "list", "--type", "change"]).ok().json();
     let id = |change: &Value| change["id"].as_str().expect("an id").to_owned();
     list.as_array().expect("a list").iter().map(id).collect()
 }
@@ -76,8 +76,8 @@ fn one_line_change_waits_for_the_others_of_the_policy() {
     set_policy(&host, "[kind.persona]\napprovals = 2\n[kind.enabled_tools]\nrequester_may_approve = false\n");
     let carol = Raw::of_person(&host, "carol");
     let decide = |id: &str| {
-        let shown = host.ctl(&["--json", "change", "show", id]).ok().json()["shown_digest"].clone();
-        carol.ask("POST", &format!("/v1/changes/{id}/approve"), &json!({ "shown": shown }).to_string())
+        let shown = host.ctl(&["--json", "inbox", "show", id]).ok().json()["shown_digest"].clone();
+        carol.ask("POST", &format!("/v1/waiting/{id}/decision"), &json!({ "approve": shown }).to_string())
     };
     // The answer of the first person is one of the two approvals.
     host.ctl(&["agent", "set", "a", "--persona", "Be kind.", "--yes"])
@@ -89,7 +89,7 @@ fn one_line_change_waits_for_the_others_of_the_policy() {
     // A requester who may not approve does not, with `--yes` either.
     host.ctl(&["agent", "set", "a", "--remove-tool", "recall", "--yes"]).refused("other than the requester");
     let id = waiting(&host).remove(0);
-    let shown = host.ctl(&["--json", "change", "show", &id]).ok().json();
+    let shown = host.ctl(&["--json", "inbox", "show", &id]).ok().json();
     assert_eq!(shown["approvals"]["by"], json!([]), "{shown}");
     assert_eq!(decide(&id).0, 200);
 }

@@ -73,7 +73,7 @@ fn page_has_the_address_that_is_requested() {
         post(&raw, "tulips", &written);
         let entry = waiting(&raw);
         let address = site.url(sent);
-        assert_eq!(entry["arguments"]["url"], json!(address), "{written}");
+        assert_eq!(entry["details"]["call"]["arguments"]["url"], json!(address), "{written}");
         let effect = entry["effect"].as_str().unwrap_or_default();
         assert!(effect.contains(&address) && !effect.contains(&written), "{effect}");
         assert_eq!(approve(&raw, &entry).0, 200, "{written}");

@@ -156,7 +156,7 @@ fn is_pushed_once(forge: &Forge) {
     let effect = request["effect"].as_str().unwrap_or_default();
     let head = forge.run("git -C w rev-parse HEAD");
     let head = head.split_whitespace().find(|word| word.len() == 40).expect("a hash").to_owned();
-    let arguments = &request["arguments"];
+    let arguments = &request["details"]["call"]["arguments"];
     for shown in
         [forge.url().as_str(), "branch \"main\"", "1 commit, 0 files", arguments["diff"].as_str().expect("a digest")]
     {
@@ -196,8 +196,8 @@ fn push_of_a_host_that_died_is_unknown_and_not_made_again() {
     forge.host.up_failing_at("call_sent");
     let (raw, pid) = (Raw::of(&forge.host), forge.host.pid().expect("the host runs"));
     let entry = waiting(&raw);
-    let path = format!("/v1/requests/{}/approve", entry["id"].as_str().expect("an id"));
-    drop(raw.try_ask("POST", &path, &json!({ "shown": entry["shown_digest"] }).to_string()));
+    let path = format!("/v1/waiting/{}/decision", entry["id"].as_str().expect("an id"));
+    drop(raw.try_ask("POST", &path, &json!({ "approve": entry["shown_digest"] }).to_string()));
     wait_for("the host to die after the push", || !alive(pid));
     forge.host.up();
     let call = forge.host.entries("call.started").last().expect("a call")["data"]["call"].clone();
@@ -270,7 +270,7 @@ fn page_of_a_push_has_its_diff_and_the_yes_is_bound_to_it() {
     ));
     let request = forge.ask();
     let id = request["id"].as_str().expect("an id");
-    let arguments = &request["arguments"];
+    let arguments = &request["details"]["call"]["arguments"];
     let changes = arguments["changes"].as_str().expect("the changed files");
     for line in [
         "changed \"tulip.txt\": +1 -1",
@@ -289,7 +289,7 @@ fn page_of_a_push_has_its_diff_and_the_yes_is_bound_to_it() {
     assert!(first.starts_with("new \"key\": IN THE HISTORY ONLY"), "a removed secret leaves too: {changes}");
     let page = forge.host.ctl(&["--json", "approve", id, "--digest", &"0".repeat(64)]);
     assert!(page.stderr.contains("shown_differs"), "{}", page.stderr);
-    let shown = Raw::of(&forge.host).get(&format!("/v1/requests/{id}")).1["shown"].as_str().expect("a page").to_owned();
+    let shown = Raw::of(&forge.host).get(&format!("/v1/waiting/{id}")).1["shown"].as_str().expect("a page").to_owned();
     let first_screen: String = shown.lines().take(21).collect::<Vec<_>>().join("\n");
     let summary = arguments["summary"].as_str().expect("a summary");
     assert!(summary.starts_with("2 commits, 5 files, +4 -1 lines"), "{summary}");
@@ -304,7 +304,7 @@ fn page_of_a_push_has_its_diff_and_the_yes_is_bound_to_it() {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");
     }
     let eve = Raw::add_person(&forge.host, "eve", &[]);
-    assert_eq!(eve.get(&format!("/v1/requests/{id}/diff")).0, 404, "another person does not see it");
+    assert_eq!(eve.get(&format!("/v1/waiting/{id}/diff")).0, 404, "another person does not see it");
     let none = forge.run("ls /workspace; ls /workspace/ran");
     assert!(none.contains("cannot access"), "a program of the workspace ran: {none}");
     // Another content under the same subjects is another page.
@@ -312,7 +312,10 @@ fn page_of_a_push_has_its_diff_and_the_yes_is_bound_to_it() {
     forge.run(&format!("cd w && printf 'green\\n' > tulip.txt && git {IDENTITY} commit --quiet -a --amend -m fewer"));
     forge.ask();
     let other = forge.host.ctl(&["--json", "inbox"]).ok().json()[1].clone();
-    assert_ne!((&other["arguments"]["diff"], &other["shown_digest"]), (&arguments["diff"], &request["shown_digest"]));
+    assert_ne!(
+        (&other["details"]["call"]["arguments"]["diff"], &other["shown_digest"]),
+        (&arguments["diff"], &request["shown_digest"])
+    );
     assert!(forge.approve(&request).contains("pushed: the branch main"), "the commits of the yes are there still");
     assert_eq!(forge.subjects(), ["fewer", "more", "first"]);
     assert_eq!(git(&forge.bare, &["show", "main:tulip.txt"]), "blue\n");

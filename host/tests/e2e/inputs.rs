@@ -145,7 +145,7 @@ impl Office {
     fn reject(&self, call: &Value) {
         if let Some(request) = call["request"].as_str() {
             let raw = Raw::of(&self.host);
-            assert_eq!(raw.ask("POST", &format!("/v1/requests/{request}/reject"), "{}").0, 200);
+            assert_eq!(raw.ask("POST", &format!("/v1/waiting/{request}/decision"), r#"{"reject":""}"#).0, 200);
         }
     }
 }

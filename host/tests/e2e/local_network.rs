@@ -55,7 +55,7 @@ fn page(host: &TestHost, kind: &str, payload: &Value) -> String {
     let words = ["--json", "change", "submit", "--kind", kind, "--payload", &payload, "--reason", "it is time"];
     let submitted = host.ctl(&[&words[..], agent].concat()).ok().json();
     let id = submitted["id"].as_str().expect("an id").to_owned();
-    let shown = host.ctl(&["change", "show", &id]).ok().stdout;
+    let shown = host.ctl(&["inbox", "show", &id]).ok().stdout;
     host.ctl(&["reject", &id]).ok();
     shown.split_whitespace().collect::<Vec<_>>().join(" ").replace("!! ", "")
 }

@@ -64,9 +64,9 @@ fn tool_of_a_server_is_confirmed_granted_asked_for_and_called() {
     let raw = Raw::of(&host);
     let (status, recorded) = raw.say("a", "use tests__echo {\"text\":\"tulips\"}", None);
     assert_eq!(status, 202, "{recorded}");
-    wait_for("a request", || raw.get("/v1/inbox").1["entries"].as_array().is_some_and(|entries| !entries.is_empty()));
+    wait_for("a request", || raw.get("/v1/waiting").1["entries"].as_array().is_some_and(|entries| !entries.is_empty()));
     let entry = waiting(&raw);
-    assert_eq!(entry["arguments"], json!({ "text": "tulips" }), "{entry}");
+    assert_eq!(entry["details"]["call"]["arguments"], json!({ "text": "tulips" }), "{entry}");
     assert!(entry["effect"].as_str().is_some_and(|effect| effect.contains("MCP server \"tests\"")), "{entry}");
     assert_eq!(approve(&raw, &entry).0, 200);
     wait_for("the result", || last_answer(&host).contains("tulips"));

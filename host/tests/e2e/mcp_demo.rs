@@ -39,8 +39,8 @@ fn demo_needs_no_setting_and_sends_one_mail_for_each_yes() {
     let raw = Raw::of(&host);
     let (status, recorded) = raw.say("a", MAIL, None);
     assert_eq!(status, 202, "{recorded}");
-    wait_for("a request", || raw.get("/v1/inbox").1["entries"].as_array().is_some_and(|entries| !entries.is_empty()));
-    assert_eq!(waiting(&raw)["arguments"]["to"], "mara@example.org");
+    wait_for("a request", || raw.get("/v1/waiting").1["entries"].as_array().is_some_and(|entries| !entries.is_empty()));
+    assert_eq!(waiting(&raw)["details"]["call"]["arguments"]["to"], "mara@example.org");
     assert!(allowed(&host, "empty", "read_mailbox").contains("the mailbox is empty"));
 
     let (said, _) = call(&host, "mail", &format!("/allow send -- {MAIL} for mara@example.org"));

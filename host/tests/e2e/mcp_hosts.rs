@@ -97,7 +97,7 @@ fn value_stays_with_a_server_without_a_network() {
         let entry = waiting(&raw);
         let shown = page(&raw, &entry);
         assert!(shown.contains(place), "{shown}");
-        assert_eq!(entry["origins"] != json!([]), leaves, "{entry}");
+        assert_eq!(entry["details"]["call"]["origins"] != json!([]), leaves, "{entry}");
         assert_eq!(shown.contains("(none: every value stays on this machine)"), !leaves, "{shown}");
         host.ctl(&["reject", entry["id"].as_str().expect("an id")]).ok();
         // The first result is text of others, and the second value is no typed one: it is too short for a word.

@@ -117,7 +117,7 @@ fn entries_of_a_file_become_servers_that_answer() {
         assert!(why.contains(&format!("ironctl secret set {secret}")), "{entry}: {why}");
     }
     assert!(entries["python"]["refused"].is_null() && entries["python"]["change"].is_string(), "{entries:?}");
-    let page = fixture.host.ctl(&["change", "show", entries["range"]["change"].as_str().expect("an id")]).ok().stdout;
+    let page = fixture.host.ctl(&["inbox", "show", entries["range"]["change"].as_str().expect("an id")]).ok().stdout;
     assert!(page.contains("papers-npm@1.2.3"), "the page shows the exact version: {page}");
 
     fixture.host.ctl_given("other-value-of-the-key\n", &["secret", "set", "latest-hub-token"]).ok();
@@ -128,8 +128,11 @@ fn entries_of_a_file_become_servers_that_answer() {
     assert!(fixture.length_of("latest", "LEVEL").contains('5'));
     assert!(fixture.length_of("python", "HOME").contains(char::is_numeric));
     assert_eq!(show(&fixture.host, "web")["headers"][0]["secret"], "web-x-team");
-    let said =
-        format!("{entries:?}{:?}{}", fixture.host.ledger(), fixture.host.ctl(&["--json", "change", "list"]).stdout);
+    let said = format!(
+        "{entries:?}{:?}{}",
+        fixture.host.ledger(),
+        fixture.host.ctl(&["--json", "inbox", "list", "--type", "change"]).stdout
+    );
     assert!(!said.contains(KEY), "no value of the file is in a change or in the ledger");
 }
 

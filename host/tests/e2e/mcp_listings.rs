@@ -140,7 +140,7 @@ fn odd_tool_is_unfit_and_the_others_are_called() {
 
     let digest = added["digest"].as_str().expect("a digest");
     let confirmed = host.ctl(&["--json", "mcp", "confirm", "odd", "--digest", digest, "--yes"]).ok().json();
-    let page = host.ctl(&["change", "show", confirmed["id"].as_str().expect("an id")]).ok().stdout;
+    let page = host.ctl(&["inbox", "show", confirmed["id"].as_str().expect("an id")]).ok().stdout;
     assert!(page.contains("NOT accepted is \"twin\", which no agent can get"), "{page}");
     assert!(page.contains(LAST_LINE), "a description is whole: {page}");
     host.ctl(&["mcp", "grant", "a", "odd", "--yes"]).ok();

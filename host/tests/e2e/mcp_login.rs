@@ -217,7 +217,7 @@ fn named_secret_of_a_client_proves_the_host() {
         assert_eq!(with(SECRET).code, 2, "a value is no name");
         host.ctl_given("wrong-secret\n", &["secret", "set", "client"]).ok();
         with("secret:client").ok();
-        let page = host.ctl(&["--json", "change", "list"]).ok().stdout;
+        let page = host.ctl(&["--json", "inbox", "list", "--type", "change"]).ok().stdout;
         let raw = Raw::of(&host);
         let finished = finish(&raw, &issuer.browse(begin(&raw).1["url"].as_str().expect("a page")));
         assert_eq!(code(&finished).1, "mcp_login", "{method}: {}", finished.1);

@@ -193,7 +193,7 @@ fn request_about_to_expire_is_told_once() {
     assert!(texts[0] != texts[1] && texts.iter().all(|text| text.contains(&id)), "{texts:?}");
     let about: Vec<Value> =
         host.entries("notification.intended").iter().map(|entry| entry["data"]["about"].clone()).collect();
-    assert_eq!(about, ["request_waits", "request_expires"]);
+    assert_eq!(about, ["waits", "ends_soon"]);
     wait_for("the end of the request", || count(&host, "request.expired") == 1);
 }
 
@@ -272,7 +272,7 @@ fn change_is_told_to_the_people_who_may_decide() {
     assert_eq!((got.len(), &got[1].body["sender"]), (2, &json!("ada")), "{got:?}");
     assert!(text(&got[1]).contains(id) && text(&got[1]) != text(&got[0]), "{got:?}");
     let about = host.entries("notification.intended").pop().expect("an entry")["data"]["about"].clone();
-    assert_eq!(about, "change_expires");
+    assert_eq!(about, "ends_soon");
 }
 
 #[test]

@@ -177,7 +177,7 @@ fn missing_package_client_is_refused_and_named() {
         );
     }
     // The client of npm is present.
-    assert_eq!(store.request(&json!({ "npm": ["hello-npm"] }))["status"], "applied");
+    assert_eq!(store.request(&json!({ "npm": ["hello-npm"] }))["status"], "done");
     store.runs("a", "hello-npm", "hello\n[exit code 0]");
 }
 
@@ -220,7 +220,7 @@ fn failed_fetch_keeps_the_old_layer_and_is_explained() {
     assert_eq!(names(&store.archives.join("traces")), Vec::<String>::new());
     // The failed fetch does not block the next change.
     let id = store.changes.propose("better");
-    assert_eq!(store.approve(&id)["status"], "applied");
+    assert_eq!(store.approve(&id)["status"], "done");
     store.runs("a", "good; better", "good is here\nbetter is here\n[exit code 0]");
     store.host().ctl(&["audit", "verify"]).ok();
 }
@@ -243,7 +243,7 @@ fn approved_software_is_in_the_jail_without_running_scripts() {
         }
         assert_eq!(store.registry.connections(), 0, "{user:?}: nothing is fetched before an approval");
         let done = store.approve(&id);
-        assert_eq!(done["status"], "applied", "{user:?} {done}");
+        assert_eq!(done["status"], "done", "{user:?} {done}");
         store.runs("a", "good; hello-npm", "good is here\nhello\n[exit code 0]");
         let said = store
             .host()
@@ -291,7 +291,7 @@ fn fetch_interrupted_by_a_kill_is_completed_once() {
         assert_eq!(left, expected, "{point}: the files of an interrupted fetch");
         store.changes.host.up();
         let done = store.changes.settled(&id);
-        assert_eq!(done["status"], "applied", "{point}: {done}");
+        assert_eq!(done["status"], "done", "{point}: {done}");
         let layer = store.agent("a")["packages"]["layer"].as_str().expect("a digest").to_owned();
         assert_eq!(store.layers("a"), [layer.as_str()], "{point}");
         store.runs("a", "good", "good is here\n[exit code 0]");
@@ -301,7 +301,7 @@ fn fetch_interrupted_by_a_kill_is_completed_once() {
         assert_eq!(store.notices(&id, "is applied"), 1, "{point}");
         store.changes.host.kill_host();
         store.changes.host.up();
-        assert_eq!(store.changes.show(&id)["status"], "applied", "{point}");
+        assert_eq!(store.changes.show(&id)["status"], "done", "{point}");
         assert_eq!(store.layers("a"), [layer.as_str()], "{point}");
         store.runs("a", "good", "good is here\n[exit code 0]");
     }
@@ -411,7 +411,7 @@ fn stop_during_a_fetch_does_not_fail_the_change() {
             store.host().up();
         }
         let done = store.changes.settled(&id);
-        assert_eq!(done["status"], "applied", "{stop}: {done}");
+        assert_eq!(done["status"], "done", "{stop}: {done}");
         store.runs("a", word, &format!("{word} is here\n[exit code 0]"));
         assert_eq!(store.notices(&id, "is applied"), 1, "{stop}");
         // The exit code of `ironctl approve` is not checked: the host may or may not answer before it stops.
@@ -467,7 +467,7 @@ fn removed_software_leaves_jail_at_once_and_disk_at_next_start() {
     let first = store.layers("a");
     // Other packages are another layer, and no session keeps the former layer.
     let id = store.changes.propose("better");
-    assert_eq!(store.approve(&id)["status"], "applied");
+    assert_eq!(store.approve(&id)["status"], "done");
     store.runs("a", "better", "better is here\n[exit code 0]");
     let both = store.layers("a");
     assert!(both.len() == 2 && both.contains(&first[0]), "{both:?}");
@@ -478,7 +478,7 @@ fn removed_software_leaves_jail_at_once_and_disk_at_next_start() {
     store.runs("a", "good; better", "good is here\nbetter is here\n[exit code 0]");
     let asked = store.registry.connections();
     let id = store.changes.propose("nothing");
-    assert_eq!(store.approve(&id)["status"], "applied");
+    assert_eq!(store.approve(&id)["status"], "done");
     store.runs("a", "good", "not found");
     assert_eq!(store.agent("a")["packages"], Value::Null);
     assert_eq!(store.registry.connections(), asked, "an empty list is not fetched");

@@ -111,7 +111,7 @@ fn removal_ends_every_right_and_a_new_namesake_gets_none() {
     assert_eq!(code(&mara.get(&format!("/v1/sessions/{session}"))), (404, "session_unknown"));
     host.ctl(&["session", "show", &session]).refused("there is no session");
     host.ctl(&["session", "show", &kept]).ok();
-    let change = host.ctl(&["--json", "change", "show", submitted["id"].as_str().expect("an id")]).ok().json();
+    let change = host.ctl(&["--json", "inbox", "show", submitted["id"].as_str().expect("an id")]).ok().json();
     assert_eq!((&change["status"], &change["outcome"]), (&json!("withdrawn"), &json!("the requester was removed")));
     let agent = host.ctl(&["--json", "agent", "show", "a"]).ok().json();
     assert_eq!(agent["roles"].as_array().map(Vec::len), Some(1), "{agent}");
@@ -134,7 +134,7 @@ fn removal_ends_every_right_and_a_new_namesake_gets_none() {
     let namesake = Raw::of_person(&host, "bob");
     assert_eq!(namesake.get("/v1/sessions"), (200, json!([])));
     assert_eq!(namesake.get("/v1/usage").1["rows"], json!([]));
-    assert_eq!(namesake.get("/v1/changes?own=true&status=all").1["changes"], json!([]));
+    assert_eq!(namesake.get("/v1/waiting?type=change&own=true&status=all").1["entries"], json!([]));
     assert_eq!(code(&namesake.say("a", "hello", None)), (403, "agent_not_yours"));
     let ledger = host.ctl(&["audit", "verify"]).ok();
     assert_eq!(ledger.code, 0);
@@ -147,10 +147,10 @@ fn approval_of_a_removed_person_no_longer_counts() {
     let (carol, dora) = (Raw::of_person(&host, "carol"), Raw::of_person(&host, "dora"));
     let id = host.submit("a", "persona", json!({ "instructions": "new" })).ok().json()["id"].clone();
     let id = id.as_str().expect("an id");
-    let show = || host.ctl(&["--json", "change", "show", id]).ok().json();
+    let show = || host.ctl(&["--json", "inbox", "show", id]).ok().json();
     let approve = |caller: &Raw| {
-        let shown = json!({ "shown": show()["shown_digest"] }).to_string();
-        caller.ask("POST", &format!("/v1/changes/{id}/approve"), &shown)
+        let shown = json!({ "approve": show()["shown_digest"] }).to_string();
+        caller.ask("POST", &format!("/v1/waiting/{id}/decision"), &shown)
     };
     assert_eq!(approve(&carol).0, 200);
     assert_eq!(show()["approvals"]["by"].as_array().map(Vec::len), Some(1));
@@ -163,7 +163,7 @@ fn approval_of_a_removed_person_no_longer_counts() {
     assert_eq!(code(&approve(&again)), (403, "approver_not_independent"));
     assert_eq!(show()["status"], "pending");
     assert_eq!(approve(&dora).0, 200);
-    crate::support::host_fixture::wait_for("the change to be applied", || show()["status"] == "applied");
+    crate::support::host_fixture::wait_for("the change to be applied", || show()["status"] == "done");
 }
 
 #[test]

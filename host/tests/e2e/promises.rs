@@ -121,7 +121,7 @@ fn retried_turn_begins_with_the_result_of_its_call() {
     let (site, shop, desk) = (Site::start(), Receiver::accepting(), Receiver::accepting());
     let mut host = host_with_people(&site, &shop, &desk);
     host.down();
-    host.up_failing_at("request_approved");
+    host.up_failing_at("approved");
     let raw = Raw::of(&host);
     let message = say(&raw, &site, "roses");
     let mut stream = Stream::open(&raw, &message);
@@ -304,8 +304,8 @@ fn person_is_told_of_an_approval_without_its_effect() {
     let mut shift = 0;
     for (text, point, status) in [
         ("roses", "call_started", "unknown"),
-        ("tulips", "request_approved", "expired"),
-        ("lilies", "request_approved", "withdrawn"),
+        ("tulips", "approved", "expired"),
+        ("lilies", "approved", "withdrawn"),
     ] {
         host.down();
         host.up_failing_at(point);
@@ -377,13 +377,13 @@ fn job_of_many_approvals_continues_without_its_person() {
         if step == 15 {
             // A day has a bound on the requests of a person.
             host.down();
-            let older = "UPDATE requests SET created_at = created_at - 90000000 WHERE status = 'done'";
+            let older = "UPDATE waiting SET created_at = created_at - 90000000 WHERE status = 'done'";
             assert_eq!(record::open_to_change(&host.home).execute(older, []).expect("changed"), step - 1);
             host.up();
             raw = Raw::of(&host);
         }
         wait_for(&format!("the request of step {step}"), || {
-            raw.get("/v1/inbox").1["entries"].as_array().is_some_and(|all| all.len() == 1)
+            raw.get("/v1/waiting").1["entries"].as_array().is_some_and(|all| all.len() == 1)
         });
         // The person is away until the turn has ended.
         let history = || raw.get("/v1/agents/a/history").1["lines"].to_string();
@@ -395,7 +395,7 @@ fn job_of_many_approvals_continues_without_its_person() {
     assert_eq!(site.lines().len(), 21);
     // The last result has no turn of its own, and the person learns how the task continues.
     wait_for("the line at the place", || desk.notifications().iter().any(|line| line.contains(&message)));
-    assert_eq!(raw.get("/v1/inbox").1["entries"], json!([]));
+    assert_eq!(raw.get("/v1/waiting").1["entries"], json!([]));
     let unread = raw.ask("POST", "/v1/agents/a/unread", "").1["replies"].clone();
     let notices = unread.as_array().expect("a list").iter().filter(|reply| reply["author"] == "host").count();
     assert_eq!(notices, 1, "{unread}");

@@ -59,7 +59,7 @@ fn bound_of_the_host_holds_at_once_for_every_agent() {
         host.submit("a", "settings", json!({ "receiver": { "guest": { "may": ["read"], "unasked": ["read"] } } }));
     let page = change.ok().json();
     let id = page["id"].as_str().unwrap_or_else(|| panic!("no id: {page}")).to_owned();
-    let shown = host.ctl(&["change", "show", &id]).ok().stdout;
+    let shown = host.ctl(&["inbox", "show", &id]).ok().stdout;
     assert!(shown.contains("STRANGERS") && shown.contains("EVEN IF"), "{shown}");
     host.ctl(&["approve", &id, "--yes"]).ok();
     assert_eq!(classes(&host, "guest"), (json!(["read"]), json!(["read"])));

@@ -194,7 +194,7 @@ fn answer(raw: &Raw, row: &Row, class: Class, words: &str) -> String {
         Some("done") => "runs".to_owned(),
         Some("refused") => format!("denied: {}", call["code"].as_str().expect("a code")),
         Some("asked") => {
-            let request = raw.get(&format!("/v1/requests/{}", call["request"].as_str().expect("an id"))).1;
+            let request = raw.get(&format!("/v1/waiting/{}", call["request"].as_str().expect("an id"))).1;
             let reasons = request["reasons"].as_array().expect("reasons");
             asks(&reasons.iter().filter_map(|reason| reason["reason"].as_str()).collect::<Vec<_>>())
         }
@@ -257,7 +257,7 @@ fn host_answers_each_principal_and_class_as_the_manual_says() {
     for kind in Principal::ALL {
         assert!(kinds("turn.opened").contains(&json!(kind.name())), "{}", kind.name());
     }
-    let inbox = raw.get("/v1/inbox").1["entries"].clone();
+    let inbox = raw.get("/v1/waiting").1["entries"].clone();
     let calls = inbox.as_array().expect("a list").iter().filter(|one| one["type"] == "call");
     let mut effects: Vec<&str> = calls.filter_map(|one| one["effect"].as_str()).collect();
     effects.sort_unstable();

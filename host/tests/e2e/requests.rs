@@ -46,40 +46,40 @@ pub(crate) fn answered(host: &TestHost, message: &str) {
 }
 
 pub(crate) fn inbox(raw: &Raw) -> Vec<Value> {
-    let (status, inbox) = raw.get("/v1/inbox");
+    let (status, inbox) = raw.get("/v1/waiting");
     assert_eq!(status, 200, "{inbox}");
     inbox["entries"].as_array().expect("a list").clone()
 }
 
-/// Returns the only request that waits.
+/// Returns the only one that waits, with its page.
 pub(crate) fn waiting(raw: &Raw) -> Value {
     let entries = inbox(raw);
     assert_eq!(entries.len(), 1, "{entries:?}");
-    entries[0].clone()
+    request(raw, &entries[0]["id"])
 }
 
 pub(crate) fn approve(raw: &Raw, request: &Value) -> (u16, Value) {
-    let path = format!("/v1/requests/{}/approve", request["id"].as_str().expect("an id"));
-    raw.ask("POST", &path, &json!({ "shown": request["shown_digest"] }).to_string())
+    let path = format!("/v1/waiting/{}/decision", request["id"].as_str().expect("an id"));
+    raw.ask("POST", &path, &json!({ "approve": request["shown_digest"] }).to_string())
 }
 
 /// Approves a request at a host that dies at the point `request_approved`.
 pub(crate) fn approve_and_die(raw: &Raw, host: &TestHost, entry: &Value) {
     let pid = host.pid().expect("the host runs");
-    let path = format!("/v1/requests/{}/approve", entry["id"].as_str().expect("an id"));
+    let path = format!("/v1/waiting/{}/decision", entry["id"].as_str().expect("an id"));
     // A host drops a request whose client is gone.
-    let asked = raw.begin("POST", &path, &json!({ "shown": entry["shown_digest"] }).to_string());
+    let asked = raw.begin("POST", &path, &json!({ "approve": entry["shown_digest"] }).to_string());
     wait_for("the host to die", || !alive(pid));
     drop(asked);
 }
 
 pub(crate) fn reject(raw: &Raw, request: &Value, reason: &str) -> (u16, Value) {
-    let path = format!("/v1/requests/{}/reject", request["id"].as_str().expect("an id"));
-    raw.ask("POST", &path, &json!({ "reason": reason }).to_string())
+    let path = format!("/v1/waiting/{}/decision", request["id"].as_str().expect("an id"));
+    raw.ask("POST", &path, &json!({ "reject": reason }).to_string())
 }
 
 pub(crate) fn request(raw: &Raw, id: &Value) -> Value {
-    raw.get(&format!("/v1/requests/{}", id.as_str().expect("an id"))).1
+    raw.get(&format!("/v1/waiting/{}", id.as_str().expect("an id"))).1
 }
 
 /// Returns the text of the last answer in the conversation with the agent.
@@ -99,7 +99,7 @@ fn call_out_of_scope_waits_and_runs_once_after_the_yes() {
         (entry["type"].as_str(), entry["agent"].as_str(), entry["yours"].as_bool()),
         (Some("call"), Some("a"), Some(true))
     );
-    assert_eq!(entry["arguments"]["body"], "tulips");
+    assert_eq!(entry["details"]["call"]["arguments"]["body"], "tulips");
     assert_eq!(entry["reasons"][0]["reason"], "call_scope");
     assert_eq!(entry["reasons"][0]["decider"], "principal");
     let calls = raw.get(&format!("/v1/messages/{message}")).1["calls"].clone();
@@ -126,7 +126,7 @@ fn another_page_or_person_decides_nothing() {
     other["shown_digest"] = json!("0".repeat(64));
     assert_eq!(approve(&raw, &other).1["error"]["code"], "shown_differs");
     let mara = Raw::add_person(&host, "mara", &[]);
-    assert_eq!(mara.get("/v1/inbox").1["entries"], json!([]));
+    assert_eq!(mara.get("/v1/waiting").1["entries"], json!([]));
     assert_eq!(approve(&mara, &entry).1["error"]["code"], "request_unknown");
     assert_eq!(reject(&mara, &entry, "no").1["error"]["code"], "request_unknown");
     let ada = Raw::add_person(&host, "ada", &["--role", "admin"]);
@@ -141,12 +141,12 @@ fn damaged_request_is_shown_and_only_rejected() {
     post(&Raw::of(&host), "tulips", &site.url("/notes"));
     post(&Raw::of(&host), "roses", &site.url("/notes"));
     host.down();
-    let change = "UPDATE requests SET arguments = x'00' WHERE ordinal = (SELECT min(ordinal) FROM requests)";
+    let change = "UPDATE waiting SET sealed = x'00' WHERE ordinal = (SELECT min(ordinal) FROM waiting)";
     record::open_to_change(&host.home).execute_batch(change).expect("changed");
     host.up();
     let raw = Raw::of(&host);
-    let inbox = raw.get("/v1/inbox").1["entries"].clone();
-    let bodies = [0, 1].map(|at| inbox[at]["arguments"]["body"].clone());
+    let inbox = raw.get("/v1/waiting").1["entries"].clone();
+    let bodies = [0, 1].map(|at| request(&raw, &inbox[at]["id"])["details"]["call"]["arguments"]["body"].clone());
     assert_eq!(bodies, [json!(null), json!("roses")], "{inbox}");
     assert_eq!(approve(&raw, &inbox[0]).0, 500);
     assert_eq!(reject(&raw, &inbox[0], "damaged").0, 200);
@@ -161,7 +161,7 @@ fn equal_call_after_rejection_is_denied_until_the_person_writes() {
     let (status, rejected) = reject(&raw, &entry, "not today");
     assert_eq!((status, rejected["status"].as_str()), (200, Some("rejected")), "{rejected}");
     assert_eq!(approve(&raw, &entry).1["error"]["code"], "request_decided");
-    assert_eq!(raw.get("/v1/inbox").1["entries"], json!([]));
+    assert_eq!(raw.get("/v1/waiting").1["entries"], json!([]));
     assert!(site.lines().is_empty());
     // The person writes again, so an equal call is asked for again.
     post(&raw, "tulips", &site.url("/notes"));
@@ -194,7 +194,7 @@ fn asked_too_often_is_denied_by_name() {
     for n in 0..7 {
         post(&raw, &format!("tulip{n}"), &site.url("/notes"));
     }
-    let inbox = raw.get("/v1/inbox").1["entries"].clone();
+    let inbox = raw.get("/v1/waiting").1["entries"].clone();
     assert_eq!(inbox.as_array().expect("a list").len(), 5, "{inbox}");
     assert!(last_answer(&host).contains("call_asked_too_often"), "{}", last_answer(&host));
     let refused = host.entries("call.refused");
@@ -303,7 +303,7 @@ fn turn_waits_for_no_person_at_the_next_message() {
     // Sooner than the longest wait for a person.
     delivered(&raw, &first);
     let asked_next = next.next("request");
-    assert_eq!(asked_next["arguments"]["body"], "roses", "{asked_next}");
+    assert_eq!(asked_next["details"]["call"]["arguments"]["body"], "roses", "{asked_next}");
     assert_eq!(request(&raw, &asked["id"])["status"], "pending");
     assert_eq!(approve(&raw, &asked_next).0, 200);
     next.next("message");
@@ -312,7 +312,7 @@ fn turn_waits_for_no_person_at_the_next_message() {
 
 #[test]
 fn retried_turn_reuses_request() {
-    for (point, sent) in [("call_pending", 0), ("request_approved", 1), ("call_started", 0)] {
+    for (point, sent) in [("call_pending", 0), ("approved", 1), ("call_started", 0)] {
         let (site, mut host) = granted(TestHost::own(Build::Failpoints), &["POST"], &["/notes"]);
         host.down();
         host.up_failing_at(point);
@@ -323,24 +323,24 @@ fn retried_turn_reuses_request() {
         // A host drops a request whose client is gone.
         let mut asked = None;
         if point != "call_pending" {
-            wait_for("a request", || raw.get("/v1/inbox").1["entries"].as_array().is_some_and(|all| !all.is_empty()));
+            wait_for("a request", || raw.get("/v1/waiting").1["entries"].as_array().is_some_and(|all| !all.is_empty()));
             answered(&host, &message);
             // The host dies before it answers.
             let entry = waiting(&raw);
-            let path = format!("/v1/requests/{}/approve", entry["id"].as_str().expect("an id"));
-            asked = Some(raw.begin("POST", &path, &json!({ "shown": entry["shown_digest"] }).to_string()));
+            let path = format!("/v1/waiting/{}/decision", entry["id"].as_str().expect("an id"));
+            asked = Some(raw.begin("POST", &path, &json!({ "approve": entry["shown_digest"] }).to_string()));
         }
         wait_for(&format!("the host to die at {point}"), || !alive(pid));
         drop(asked);
         host.up();
         let raw = Raw::of(&host);
         answered(&host, &message);
-        let all = raw.get("/v1/requests?status=all").1["requests"].clone();
+        let all = raw.get("/v1/waiting?type=call&status=all").1["entries"].clone();
         assert_eq!(all.as_array().expect("a list").len(), 1, "{point}: {all}");
         let id = all[0]["id"].clone();
         match point {
             "call_pending" => assert_eq!(approve(&raw, &waiting(&raw)).0, 200),
-            "request_approved" => {}
+            "approved" => {}
             _ => assert_eq!(all[0]["status"], "unknown", "{all}"),
         }
         if point != "call_started" {
@@ -367,7 +367,7 @@ fn job_reads_writes_asks_once_and_posts_inline() {
     let (site, host, raw) = host_with_people(&["GET", "POST"], &["/page", "/notes"]);
     let mut stream = Stream::open(&raw, &raw.send("a", &job(&site)));
     let asked = stream.next("request");
-    assert_eq!(asked["arguments"]["body"], "lilies");
+    assert_eq!(asked["details"]["call"]["arguments"]["body"], "lilies");
     assert_eq!(site.lines(), ["GET /page HTTP/1.1"]);
     assert!(says_the_page(&host), "the file is written without a question");
     assert_eq!(approve(&raw, &asked).0, 200);
@@ -391,6 +391,6 @@ fn job_is_finished_by_a_follow_up_after_a_kill() {
     wait_for("the follow-up", || last_answer(&host).contains("The page says tulip."));
     assert_eq!(site.lines(), ["GET /page HTTP/1.1", "POST /notes HTTP/1.1"]);
     assert_eq!(host.entries("call.started").len(), 2);
-    assert_eq!(raw.get("/v1/inbox").1["entries"], json!([]));
+    assert_eq!(raw.get("/v1/waiting").1["entries"], json!([]));
     host.ctl(&["audit", "verify"]).ok();
 }

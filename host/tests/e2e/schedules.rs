@@ -139,7 +139,7 @@ fn prompt_of_a_model_waits_for_a_person_and_has_no_authority() {
     host.change("a", "enabled_tools", &json!({ "add": ["schedule_task", "schedule_manage"] }));
     assert!(host.say("a", "schedule daily: write plan.txt: tulips").contains("pending as chg_"));
     assert_eq!(host.ctl(&["--json", "schedule", "list"]).ok().json(), json!([]), "a person decides");
-    let waiting = host.ctl(&["--json", "change", "list"]).ok().json();
+    let waiting = host.ctl(&["--json", "inbox", "list", "--type", "change"]).ok().json();
     let change = waiting[0]["id"].as_str().unwrap_or_else(|| panic!("{waiting}")).to_owned();
     host.ctl(&["approve", &change]).ok();
     let all = host.ctl(&["--json", "schedule", "list"]).ok().json();
@@ -189,9 +189,9 @@ fn schedule_of_a_member_waits_for_an_approver() {
     let change = asked["id"].as_str().expect("an id");
     let again = ask("a", "schedule", wanted(json!({}))).2;
     assert_eq!((&again["id"], &again["again"]), (&asked["id"], &json!(true)), "an equal request joins it: {again}");
-    let page = host.ctl(&["--json", "change", "show", change]).ok().json();
-    let shown = json!({ "shown": page["shown_digest"] }).to_string();
-    assert_eq!(bob.ask("POST", &format!("/v1/changes/{change}/approve"), &shown).0, 403, "other people decide");
+    let page = host.ctl(&["--json", "inbox", "show", change]).ok().json();
+    let shown = json!({ "approve": page["shown_digest"] }).to_string();
+    assert_eq!(bob.ask("POST", &format!("/v1/waiting/{change}/decision"), &shown).0, 403, "other people decide");
     assert_eq!(bob.get("/v1/schedules").1, json!([]));
     host.ctl(&["approve", change]).ok();
     let own = bob.get("/v1/schedules").1;
@@ -204,19 +204,19 @@ fn schedule_of_a_member_waits_for_an_approver() {
     assert!((0..16).all(|one| number(one).0 == 200));
     assert_eq!(number(16).1, "changes_too_many");
     // The remedy of the refusal works: the member sees each of their own, reads its page on a usual terminal, and withdraws it.
-    let entries = bob.get("/v1/inbox").1["entries"].as_array().expect("a list").clone();
-    let listed = bob.get("/v1/changes").1["changes"].as_array().expect("a list").clone();
+    let entries = bob.get("/v1/waiting").1["entries"].as_array().expect("a list").clone();
+    let listed = bob.get("/v1/waiting?type=change").1["entries"].as_array().expect("a list").clone();
     assert_eq!((entries.len(), listed.len()), (16, 16));
     for entry in entries.iter().chain(&listed) {
         assert_eq!((&entry["yours"], &entry["may_reject"]), (&json!(false), &json!(true)), "{entry}");
     }
     let id = entries[0]["id"].as_str().expect("an id");
-    let page = bob.get(&format!("/v1/changes/{id}")).1;
+    let page = bob.get(&format!("/v1/waiting/{id}")).1;
     assert!(page["shown"].as_str().expect("a page").lines().all(|line| line.chars().count() < 80), "{page}");
     assert_eq!(page["shown_digest"], entries[0]["shown_digest"]);
-    let withdrawn = bob.ask("POST", &format!("/v1/changes/{id}/reject"), r#"{"reason":""}"#);
+    let withdrawn = bob.ask("POST", &format!("/v1/waiting/{id}/decision"), r#"{"reject":""}"#);
     assert_eq!((withdrawn.0, &withdrawn.1["status"]), (200, &json!("withdrawn")), "{}", withdrawn.1);
-    assert_eq!(bob.get("/v1/inbox").1["entries"].as_array().map(Vec::len), Some(15));
+    assert_eq!(bob.get("/v1/waiting").1["entries"].as_array().map(Vec::len), Some(15));
     assert_eq!(number(16).0, 200);
 }
 

@@ -103,7 +103,7 @@ impl SkillFixture {
     }
 
     fn pending(&self) -> Option<String> {
-        let list = self.host.ctl(&["--json", "change", "list"]).ok().json();
+        let list = self.host.ctl(&["--json", "inbox", "list", "--type", "change"]).ok().json();
         list.as_array().expect("a list").first().map(|change| change["id"].as_str().expect("an id").to_owned())
     }
 }
@@ -119,7 +119,7 @@ fn skill_is_asked_for_approved_used_and_taken_back() {
     let asked = host.say("a", "install skill weather latest");
     assert!(asked.contains("pending as chg_"), "{asked}");
     let change = fixture.pending().expect("a change");
-    let shown = host.ctl(&["change", "show", &change]).ok().stdout;
+    let shown = host.ctl(&["inbox", "show", &change]).ok().stdout;
     for words in ["scripts/look.sh", "run_command", "own", "weather", "1.0.0"] {
         assert!(shown.contains(words), "{words} is not in\n{shown}");
     }

@@ -47,9 +47,9 @@ fn adding_and_removing_tools_keeps_the_others() {
     let host = TestHost::new().started_with("a");
     let answer = host.submit("a", "enabled_tools", json!({ "add": ["run_command"] })).ok().json();
     let id = answer["id"].as_str().expect("an id");
-    let shown = host.ctl(&["change", "show", id]).ok().stdout;
+    let shown = host.ctl(&["inbox", "show", id]).ok().stdout;
     assert!(shown.contains("Added: \"run_command\".\n  Removed: none."), "{shown}");
-    assert_eq!(host.ctl(&["--json", "approve", id]).ok().json()["status"], "applied");
+    assert_eq!(host.ctl(&["--json", "approve", id]).ok().json()["status"], "done");
     let mut with_commands: Vec<&str> = USUAL.into_iter().chain(["run_command"]).collect();
     with_commands.sort_unstable();
     assert_eq!(tools_of(&host, "a"), with_commands);
@@ -75,9 +75,9 @@ fn agent_proposes_one_more_tool_in_the_chat() {
     let host = TestHost::new().started_with("a");
     let reply = host.say("a", r#"change enabled_tools {"add":["run_command"]} because I want it to count lines"#);
     assert!(reply.contains("pending as chg_"), "{reply}");
-    let waiting = host.ctl(&["--json", "change", "list"]).ok().json();
+    let waiting = host.ctl(&["--json", "inbox", "list", "--type", "change"]).ok().json();
     let id = waiting[0]["id"].as_str().expect("an id").to_owned();
-    assert_eq!(host.ctl(&["--json", "approve", &id]).ok().json()["status"], "applied");
+    assert_eq!(host.ctl(&["--json", "approve", &id]).ok().json()["status"], "done");
     assert_eq!(tools_of(&host, "a").len(), USUAL.len() + 1);
 }
 
@@ -89,7 +89,7 @@ fn model_sees_the_outcome_last_and_no_text_of_the_script() {
     host.say("a", "hello");
     let reply = host.say("a", "change persona to a pirate");
     assert!(reply.contains("pending as chg_"), "{reply}");
-    let waiting = host.ctl(&["--json", "change", "list"]).ok().json();
+    let waiting = host.ctl(&["--json", "inbox", "list", "--type", "change"]).ok().json();
     let id = waiting[0]["id"].as_str().expect("an id").to_owned();
     host.ctl(&["reject", &id, "--reason", "no thanks"]).ok();
     host.ctl(&["agent", "set", "a", "--model", "m"]).ok();

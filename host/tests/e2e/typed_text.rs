@@ -50,8 +50,8 @@ impl Stage {
         delivered(&raw, message);
         let call = raw.get(&format!("/v1/messages/{message}")).1["calls"][0].clone();
         let Some(id) = call["request"].as_str() else { return (call, Value::Null) };
-        let request = raw.get(&format!("/v1/requests/{id}")).1;
-        assert_eq!(raw.ask("POST", &format!("/v1/requests/{id}/reject"), "{}").0, 200);
+        let request = raw.get(&format!("/v1/waiting/{id}")).1;
+        assert_eq!(raw.ask("POST", &format!("/v1/waiting/{id}/decision"), "{}").0, 200);
         (call, request)
     }
 }
@@ -127,7 +127,9 @@ fn part_of_a_typed_word_is_written_by_the_model() {
     {
         let (call, request) = stage.say(&thread(at), json!({ "text": text }), "tests__echo", json!({ "text": value }));
         assert_eq!(call["status"], "asked", "{text}: {call}");
-        let [found] = request["origins"].as_array().expect("origins").as_slice() else { panic!("{request}") };
+        let [found] = request["details"]["call"]["origins"].as_array().expect("origins").as_slice() else {
+            panic!("{request}")
+        };
         assert_eq!(
             (&found["argument"], &found["origin"]["source"]),
             (&json!("text"), &json!(origin)),

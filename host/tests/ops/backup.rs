@@ -77,12 +77,12 @@ fn approve_once(host: &TestHost, agent: &str) -> String {
 
 /// Checks that the approval of [`approve_once`] is void: the approval of another person, which completed it, has no effect.
 fn check_approval_is_void(host: &TestHost, id: &str) {
-    let show = || host.ctl(&["--json", "change", "show", id]).ok().json();
+    let show = || host.ctl(&["--json", "inbox", "show", id]).ok().json();
     assert_eq!(show()["status"], "unknown");
-    let shown = json!({ "shown": show()["shown_digest"] }).to_string();
-    let (status, said) = Raw::of_person(host, "carol").ask("POST", &format!("/v1/changes/{id}/approve"), &shown);
+    let shown = json!({ "approve": show()["shown_digest"] }).to_string();
+    let (status, said) = Raw::of_person(host, "carol").ask("POST", &format!("/v1/waiting/{id}/decision"), &shown);
     assert_eq!(status, 200, "{said}");
-    assert_ne!(show()["status"], "applied");
+    assert_ne!(show()["status"], "done");
     assert!(host.entries("change.applied").iter().all(|entry| entry["data"]["change"] != id));
 }
 

@@ -196,7 +196,7 @@ fn reloaded_policy_counts_for_the_next_change() {
     let reloaded = reload(&host);
     assert_eq!(reloaded["policy_changed"], true, "{reloaded}");
     let voted = host.ctl(&["--json", "approve", &id]).ok().json();
-    assert_eq!(voted["status"], "applied", "{voted}");
+    assert_eq!(voted["status"], "done", "{voted}");
 }
 
 #[test]

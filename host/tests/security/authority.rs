@@ -27,13 +27,13 @@ fn id_of(submitted: &Value) -> String {
 }
 
 fn show_change(host: &TestHost, id: &str) -> Value {
-    host.ctl(&["--json", "change", "show", id]).ok().json()
+    host.ctl(&["--json", "inbox", "show", id]).ok().json()
 }
 
 /// Approves a change with the digest of its review page.
 fn approve(host: &TestHost, caller: &Raw, id: &str) -> (u16, Value) {
-    let shown = json!({ "shown": show_change(host, id)["shown_digest"] }).to_string();
-    caller.ask("POST", &format!("/v1/changes/{id}/approve"), &shown)
+    let shown = json!({ "approve": show_change(host, id)["shown_digest"] }).to_string();
+    caller.ask("POST", &format!("/v1/waiting/{id}/decision"), &shown)
 }
 
 fn submit_persona(host: &TestHost) -> String {
@@ -63,9 +63,7 @@ fn approver_created_by_the_other_does_not_count() {
     assert_eq!(refusals.len(), 3);
     let answer = approve(&host, &carol, &id);
     assert_eq!(answer.0, 200, "{answer:?}");
-    crate::support::host_fixture::wait_for("the change to be applied", || {
-        show_change(&host, &id)["status"] == "applied"
-    });
+    crate::support::host_fixture::wait_for("the change to be applied", || show_change(&host, &id)["status"] == "done");
 }
 
 #[test]
@@ -81,9 +79,7 @@ fn channel_is_created_and_then_wired_by_two_approvals() {
     let id = id.expect("the change that waits").to_owned();
     assert_eq!(show_change(&host, &id)["status"], "pending");
     assert_eq!(approve(&host, &carol, &id).0, 200);
-    crate::support::host_fixture::wait_for("the wiring to be applied", || {
-        show_change(&host, &id)["status"] == "applied"
-    });
+    crate::support::host_fixture::wait_for("the wiring to be applied", || show_change(&host, &id)["status"] == "done");
     let agent = host.ctl(&["--json", "agent", "show", "a"]).ok().json();
     assert_eq!(agent["wirings"][0]["channel"], "shop", "{agent}");
 }
@@ -170,12 +166,12 @@ fn member_without_access_cannot_see_an_agent() {
 fn approve_by_both(host: &TestHost, carol: &Raw, id: &str) {
     host.ctl(&["approve", id]).ok();
     assert_eq!(approve(host, carol, id).0, 200);
-    crate::support::host_fixture::wait_for("the change to be applied", || show_change(host, id)["status"] == "applied");
+    crate::support::host_fixture::wait_for("the change to be applied", || show_change(host, id)["status"] == "done");
 }
 
 /// Returns the only pending change.
 fn pending_change(host: &TestHost) -> String {
-    let list = host.ctl(&["--json", "change", "list"]).ok().json();
+    let list = host.ctl(&["--json", "inbox", "list", "--type", "change"]).ok().json();
     let list = list.as_array().expect("a list").clone();
     assert_eq!(list.len(), 1, "{list:?}");
     id_of(&list[0])
@@ -315,5 +311,5 @@ fn setting_by_an_owner_is_recorded_as_a_change() {
     assert!(!exists(&host, "a"));
     let removed = &host.entries("agent.removed")[0]["data"];
     let id = removed["change"].as_str().expect("a change");
-    assert_eq!(show_change(&host, id)["status"], "applied", "the change of a removed agent is kept");
+    assert_eq!(show_change(&host, id)["status"], "done", "the change of a removed agent is kept");
 }

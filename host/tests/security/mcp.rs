@@ -230,8 +230,8 @@ fn host_death_around_a_call_leaves_one_act() {
         if is_approved {
             delivered(&raw, &message);
             let entry = waiting(&raw);
-            let path = format!("/v1/requests/{}/approve", entry["id"].as_str().expect("an id"));
-            drop(raw.try_ask("POST", &path, &json!({ "shown": entry["shown_digest"] }).to_string()));
+            let path = format!("/v1/waiting/{}/decision", entry["id"].as_str().expect("an id"));
+            drop(raw.try_ask("POST", &path, &json!({ "approve": entry["shown_digest"] }).to_string()));
         }
         wait_for(&format!("the host to die at {point}"), || !alive(pid));
         host.up();

@@ -143,17 +143,17 @@ fn member_lists_own_requests_and_not_those_of_others() {
     converse(&bob, "want persona");
     let of_owner = fixture.propose("tools");
     let own = |caller: &Raw, query: &str| {
-        let (status, found) = caller.get(&format!("/v1/changes?own=true{query}"));
+        let (status, found) = caller.get(&format!("/v1/waiting?type=change&own=true{query}"));
         assert_eq!(status, 200, "{found}");
-        ids(&found["changes"], "id")
+        ids(&found["entries"], "id")
     };
     let [id] = own(&bob, "").try_into().expect("one request");
     assert_eq!(own(&bob, "&status=all"), [id.as_str()]);
     assert_eq!(own(&mara, "&status=all"), Vec::<String>::new());
     assert_eq!(own(&Raw::of(&fixture.host), ""), [of_owner.as_str()]);
-    assert_eq!(bob.get(&format!("/v1/changes/{id}")).1["status"], "pending");
+    assert_eq!(bob.get(&format!("/v1/waiting/{id}")).1["status"], "pending");
     for foreign in [(&mara, &id), (&bob, &of_owner)] {
-        check_refused(&foreign.0.get(&format!("/v1/changes/{}", foreign.1)), 404, "change_unknown");
+        check_refused(&foreign.0.get(&format!("/v1/waiting/{}", foreign.1)), 404, "change_unknown");
     }
     fixture.host.ctl(&["reject", &id]).ok();
     assert_eq!(own(&bob, ""), Vec::<String>::new(), "a decided request does not wait");

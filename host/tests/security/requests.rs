@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, mpsc};
 
 /// The fail points of a call that waits for people, in their order.
 pub(crate) const POINTS: [&str; 6] =
-    ["call_paused", "call_pending", "request_approved", "call_started", "call_sent", "call_followed_up"];
+    ["call_paused", "call_pending", "approved", "call_started", "call_sent", "call_followed_up"];
 
 /// Rounds of two people who decide at the same time.
 const ROUNDS: usize = 20;
@@ -40,7 +40,10 @@ fn dying_at(host: &mut TestHost, point: &str) -> Raw {
 /// Returns the entry of the inbox with this body.
 fn with_body(raw: &Raw, body: &str) -> Value {
     let all = inbox(raw);
-    all.iter().find(|entry| entry["arguments"]["body"] == body).unwrap_or_else(|| panic!("{body}: {all:?}")).clone()
+    all.iter()
+        .find(|entry| entry["details"]["call"]["arguments"]["body"] == body)
+        .unwrap_or_else(|| panic!("{body}: {all:?}"))
+        .clone()
 }
 
 fn id(entry: &Value) -> &str {
@@ -49,7 +52,7 @@ fn id(entry: &Value) -> &str {
 
 /// Returns the status of a request in the record, also if its page is damaged.
 fn status(host: &TestHost, request: &Value) -> String {
-    let sql = "SELECT status FROM requests WHERE id = ?1";
+    let sql = "SELECT status FROM waiting WHERE id = ?1";
     let id = request["id"].as_str().expect("an id");
     record::open(&host.home).query_row(sql, [id], |row| row.get(0)).expect("a request")
 }
@@ -67,13 +70,13 @@ impl Waiting {
     fn make() -> (Site, Self) {
         let (site, mut host) = failing_host();
         host.ctl(&["person", "add", "mara"]).ok();
-        let raw = dying_at(&mut host, "request_approved");
+        let raw = dying_at(&mut host, "approved");
         post(&raw, "roses", &site.url("/notes"));
         let used = waiting(&raw);
         approve_and_die(&raw, &host, &used);
         host.up();
         wait_for("the first call", || status(&host, &used) == "done" && site.sent("roses") == 1);
-        let raw = dying_at(&mut host, "request_approved");
+        let raw = dying_at(&mut host, "approved");
         for body in ["lilies", "tulips"] {
             post(&raw, body, &site.url("/notes"));
         }
@@ -124,7 +127,7 @@ fn check_changed_records(some: Range<usize>) {
     let (site, home) = Waiting::make();
     let token_of_used =
         "UPDATE approvals SET token = (SELECT token FROM approvals WHERE subject = USED) WHERE subject = APPROVED";
-    let other_call = "DELETE FROM requests WHERE id = PENDING; UPDATE requests SET (call_id, turn_id, output_item) = \
+    let other_call = "DELETE FROM waiting WHERE id = PENDING; UPDATE waiting SET (call_id, turn_id, output_item) = \
                       (SELECT id, turn_id, output_item FROM calls WHERE id = CALL) WHERE id = APPROVED";
     let call = request_call(&home.host, &home.pending);
     let other_call = other_call.replace("CALL", &format!("'{call}'"));
@@ -146,30 +149,30 @@ fn check_changed_records(some: Range<usize>) {
         (
             "swapped principal",
             &home.approved,
-            "UPDATE requests SET principal = (SELECT id FROM people WHERE name = 'mara') WHERE id = APPROVED",
+            "UPDATE waiting SET principal = (SELECT id FROM people WHERE name = 'mara') WHERE id = APPROVED",
             &[],
         ),
-        ("flipped status", &home.pending, "UPDATE requests SET status = 'approved' WHERE id = PENDING", &[]),
+        ("flipped status", &home.pending, "UPDATE waiting SET status = 'approved' WHERE id = PENDING", &[]),
         ("argument drift", &home.approved, &other_call, &[]),
-        ("other tool", &home.approved, "UPDATE requests SET tool = 'send_message' WHERE id = APPROVED", &[]),
+        ("other tool", &home.approved, "UPDATE waiting SET subject = 'send_message' WHERE id = APPROVED", &[]),
         (
             "other class",
             &home.approved,
-            "UPDATE requests SET class = 'read' WHERE id = APPROVED",
+            "UPDATE waiting SET own = json_set(own, '$.class', 'read') WHERE id = APPROVED",
             &["approval_for_another"],
         ),
         (
             "used again",
             &home.used,
             "UPDATE approvals SET state = 'live', ended_at = NULL WHERE subject = USED; \
-             UPDATE requests SET status = 'approved', expires_at = expires_at + 3600000 WHERE id = USED",
+             UPDATE waiting SET status = 'approved', expires_at = expires_at + 3600000, ends_at = expires_at + 3600000 WHERE id = USED",
             &[],
         ),
     ];
     for (name, request, sql, codes) in cases.into_iter().skip(some.start).take(some.len()) {
         let end_others = match request == &home.approved {
             true => String::new(),
-            false => "; UPDATE requests SET status = 'withdrawn' WHERE id = APPROVED".to_owned(),
+            false => "; UPDATE waiting SET status = 'withdrawn' WHERE id = APPROVED".to_owned(),
         };
         let host = home.start_changed(name, request, &format!("{sql}{end_others}"), &|_| {});
         check_withdrawn(&host, name, request, codes);
@@ -179,7 +182,7 @@ fn check_changed_records(some: Range<usize>) {
 }
 
 fn request_call(host: &TestHost, request: &Value) -> String {
-    let sql = "SELECT call_id FROM requests WHERE id = ?1";
+    let sql = "SELECT call_id FROM waiting WHERE id = ?1";
     record::open(&host.home).query_row(sql, [id(request)], |row| row.get(0)).expect("a request")
 }
 
@@ -206,7 +209,7 @@ fn approved_call_is_judged_again_before_it_runs() {
             &|_| {},
             &[],
         ),
-        ("restored", "UPDATE requests SET generation = generation + 1", &|_| {}, &[]),
+        ("restored", "UPDATE waiting SET generation = generation + 1", &|_| {}, &[]),
     ];
     for (name, sql, prepare, codes) in cases {
         let host = home.start_changed(name, &home.approved, sql, prepare);
@@ -471,7 +474,7 @@ fn check_deaths(points: &[&str]) {
             assert_eq!(approve(&raw, &waiting(&raw)).0, 200, "{point}");
         }
         let last = |all: Value| all.as_array().and_then(|all| all.last().cloned()).expect("a request");
-        let ended = || last(raw.get("/v1/requests?status=all").1["requests"].clone())["status"].clone();
+        let ended = || last(raw.get("/v1/waiting?type=call&status=all").1["entries"].clone())["status"].clone();
         wait_for(&format!("{point}: the outcome"), || ended() == "done" || ended() == "unknown");
         let is_unknown = ["call_started", "call_sent"].contains(point);
         assert_eq!(ended(), if is_unknown { "unknown" } else { "done" }, "{point}");

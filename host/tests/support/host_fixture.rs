@@ -264,7 +264,7 @@ impl TestHost {
     pub(crate) fn change(&self, agent: &str, kind: &str, payload: &Value) {
         let id = self.submit(agent, kind, payload).ok().json()["id"].as_str().expect("an id").to_owned();
         let done = self.ctl(&["--json", "approve", &id]).ok().json();
-        assert_eq!(done["status"], "applied", "{done}");
+        assert_eq!(done["status"], "done", "{done}");
     }
 
     /// Sends a message and returns the output of `chat --json`; a call of its turn may wait for a person, or have an unknown outcome.

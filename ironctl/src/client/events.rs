@@ -4,7 +4,7 @@
 
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use ironclaw_operator::{CallProgress, CallRequest, Draft, MessageView, Stage};
+use ironclaw_operator::{CallProgress, Draft, MessageView, Stage, Waiting};
 use ironclaw_text::events::{self, Event, TooLarge};
 
 /// Bytes of an event; a reply is far smaller.
@@ -19,7 +19,7 @@ pub enum MessageEvent {
     /// The message with a new reason for its wait; the reason is empty for an ordinary wait.
     Waiting(MessageView),
     /// An approval request of the turn that is new, or whose status has changed.
-    Request(Box<CallRequest>),
+    Request(Box<Waiting>),
     /// The settled message, the last event.
     Settled(MessageView),
 }

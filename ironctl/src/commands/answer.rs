@@ -1,12 +1,12 @@
 //! `ironctl answer`: answers one question of an agent by the number of an option or by a text.
 //!
-//! Never shows the question. See [`crate::commands::question`].
+//! Never shows the question. See [`crate::commands::waiting::question`].
 
 use super::chat::{self, duration};
-use super::question;
+use super::waiting::{self, question};
 use crate::at::At;
 use crate::failure::Error;
-use ironclaw_operator::routes;
+use ironclaw_operator::{Decision, WaitingId};
 use std::time::Duration;
 
 /// Options of `ironctl answer`.
@@ -16,7 +16,7 @@ use std::time::Duration;
 )]
 pub struct Args {
     /// Id of the question (qst_…)
-    id: String,
+    id: WaitingId,
     /// Number of an option, or a text
     #[arg(value_name = "TEXT|NUMBER", allow_hyphen_values = true)]
     answer: String,
@@ -30,12 +30,13 @@ pub struct Args {
 
 pub async fn run(at: &At, args: Args) -> Result<(), Error> {
     let client = at.client()?;
-    let found = client.call(routes::QUESTION, [&args.id]).await?;
-    let answer = question::read(&found, &args.answer, args.text);
-    let recorded = client.post(routes::ANSWER_QUESTION, [&args.id], &answer).await?;
-    if let Some(wait) = args.wait {
+    let waiting = waiting::read(&client, args.id).await?;
+    let options = question::details(&waiting).map_or(0, |asked| asked.options.len());
+    let answer = Decision::Answer(question::read(options, &args.answer, args.text));
+    let answered = waiting::decide(&client, args.id, answer).await?;
+    if let (Some(wait), Some(recorded)) = (args.wait, question::recorded(&answered)) {
         return chat::show_answer(at.out, &client, &recorded, wait, None).await;
     }
-    at.out.json(&recorded)?;
-    at.out.line(format!("answered {}; ironctl why {} shows what the agent does", args.id, recorded.message_id))
+    at.out.json(&answered)?;
+    waiting::outcome(at.out, &answered)
 }

@@ -1,15 +1,14 @@
-//! `ironctl approve`: approves one change or one call by the digest of its page.
+//! `ironctl approve`: approves one call or one change by the digest of its page.
 //!
 //! Never approves a page with a wrong digest. On a terminal it shows the page and asks. See [`crate::commands::review`], and
 //! [`crate::commands::inbox`] for everything that waits.
 
-use super::decidable::Decidable;
-use super::question::QUESTION_PREFIX;
-use super::review::{self, Choice, Words};
+use super::review::{self, Words};
+use super::waiting::{self, Asked, OUTCOME_TIMEOUT};
 use crate::at::At;
 use crate::client::Client;
 use crate::failure::Error;
-use ironclaw_operator::Digest;
+use ironclaw_operator::{Decision, Digest, Waiting, WaitingId};
 
 /// Options of `ironctl approve`.
 #[derive(Debug, clap::Args)]
@@ -18,7 +17,7 @@ use ironclaw_operator::Digest;
 )]
 pub struct Args {
     /// Id of the call's approval request (req_…) or of the change (chg_…)
-    id: String,
+    id: WaitingId,
     /// Digest of the page that you have read; the host refuses another [default: print the page and approve it]
     #[arg(long, alias = "shown", value_name = "DIGEST")]
     digest: Option<Digest>,
@@ -28,36 +27,32 @@ pub struct Args {
 }
 
 pub async fn run(at: &At, args: Args) -> Result<(), Error> {
-    if args.id.starts_with(QUESTION_PREFIX) {
-        let message = format!("{} is a question, which is answered and not approved", args.id);
+    if let WaitingId::Question(id) = args.id {
+        let message = format!("{id} is a question, which is answered and not approved");
         return Err(Error::usage(message, "answer it: ironctl answer ID TEXT"));
     }
     let client = at.client()?;
     let decided = match args.digest {
-        Some(digest) => Decidable::approve(&client, &args.id, digest).await?,
-        None => {
-            let waiting = Decidable::read(&client, &args.id).await?;
-            if !waiting.is_open() {
-                // The host refuses it in its words; a page that no longer counts would hide them.
-                let refused = Decidable::approve(&client, &args.id, waiting.digest()).await?;
-                return refused.outcome(at.out);
-            }
-            match !args.yes && review::is_possible(at.out) {
-                true => ask(at, &client, &args.id, &waiting).await?,
-                false => Decidable::approve(&client, &args.id, waiting.print_whole(at.out)?).await?,
-            }
-        }
+        Some(digest) => waiting::decide(&client, args.id, Decision::Approve(digest)).await?,
+        None => approve(at, &client, &waiting::read(&client, args.id).await?, args.yes).await?,
     };
-    let decided = decided.settled(&client).await?;
+    let decided = waiting::settled(&client, decided, OUTCOME_TIMEOUT).await?;
     at.out.json(&decided)?;
-    decided.outcome(at.out)
+    waiting::outcome(at.out, &decided)
 }
 
-/// Shows a change or a call and applies the decision of the person.
-async fn ask(at: &At, client: &Client, id: &str, waiting: &Decidable) -> Result<Decidable, Error> {
-    match waiting.ask(at.out, client, Words::One, 0).await? {
-        Choice::Approve(shown) => Decidable::approve(client, id, shown).await,
-        Choice::Reject(reason) => Decidable::reject(client, id, reason).await,
-        Choice::Skip | Choice::Quit => Err(Error::failed("not_confirmed", format!("{id} was not decided"))),
+/// Approves the page: at a terminal after a question, elsewhere and with `yes` after it is printed.
+async fn approve(at: &At, client: &Client, waiting: &Waiting, yes: bool) -> Result<Waiting, Error> {
+    let id = waiting.entry.id;
+    if !waiting.entry.status.is_open() {
+        // The host refuses it in its words; a page that no longer counts would hide them.
+        return waiting::decide(client, id, Decision::Approve(Digest::of(waiting.shown.as_bytes()))).await;
+    }
+    if yes || !review::is_possible(at.out) {
+        return waiting::approve_printed(at.out, client, waiting).await;
+    }
+    match waiting::ask(at.out, client, waiting, Words::One, 0).await? {
+        Asked::Decided(decided) => Ok(*decided),
+        Asked::Left | Asked::Quit => Err(Error::failed("not_confirmed", format!("{id} was not decided"))),
     }
 }

@@ -9,14 +9,15 @@ mod failing;
 pub mod final_answer;
 mod follow;
 mod live_answer;
+mod numbers;
 mod patience;
 mod progress;
 mod prompt;
 mod slash;
 mod typed_ahead;
 mod unread;
-mod waiting;
 
+use super::waiting::words::count_yours;
 use super::{inbox, review};
 use crate::at::At;
 use crate::client::Client;
@@ -25,7 +26,7 @@ use crate::failure::Error;
 use crate::output::Output;
 use attach::TEXT_BYTES_MAX;
 use conversation::{new_thread, remark_thread};
-use final_answer::{answer, answer_json, print_reply};
+use final_answer::{answer, answer_json, asked, print_reply};
 use ironclaw_operator::{CallState, Class, DenialCode, MessageCall, MessageView, NewMessage, Recorded, routes};
 use ironclaw_text::visible;
 use jiff::SignedDuration;
@@ -138,7 +139,7 @@ async fn thread(out: Output, client: &Client, args: &Args) -> Result<Option<Stri
     Ok(last.thread)
 }
 
-/// Prints the unread replies and the failing schedules of the agent, and a reminder if calls or changes of the agent wait for this person. Ignores a failed request, because the answer did arrive.
+/// Prints the unread replies and the failing schedules of the agent, and a reminder if something waits for this person. Ignores a failed request, because the answer did arrive.
 async fn remind(out: Output, client: &Client, agent: &str) -> Result<(), Error> {
     if out.is_json() {
         return Ok(());
@@ -146,7 +147,7 @@ async fn remind(out: Output, client: &Client, agent: &str) -> Result<(), Error> 
     unread::print(out, client, agent, &[]).await?;
     failing::print(out, client, agent).await?;
     let Ok(waiting) = inbox::list_for_agent(client, agent).await else { return Ok(()) };
-    match inbox::count_of(&waiting) {
+    match count_yours(&waiting) {
         Some(count) => out.remark(format!("{count}: ironctl inbox")),
         None => Ok(()),
     }
@@ -247,17 +248,8 @@ fn check_calls(view: &MessageView) -> Result<(), Error> {
         let message = format!("it is unknown if the call {} ({}) had its effect", lost.id, lost.tool);
         return Err(Error::failed("call_unknown", message).hinting(format!("ironctl why {}", lost.id)));
     }
-    let asked = view.calls.iter().filter(|call| call.status == CallState::Asked);
-    let waiting: Vec<String> = asked
-        .map(|call| {
-            let id = call.request.map_or_else(|| call.id.to_string(), |request| request.to_string());
-            format!("{id} ({})", call.tool)
-        })
-        .collect();
-    if waiting.is_empty() {
-        return Ok(());
-    }
-    let message = format!("a call of {} waits for a person: {}", view.message_id, waiting.join(", "));
+    let Some(waiting) = asked(view) else { return Ok(()) };
+    let message = format!("a call of {} waits for a person: {waiting}", view.message_id);
     Err(Error::failed(NEEDS_PERSON, message).hinting("a person decides with: ironctl inbox"))
 }
 

@@ -1,21 +1,22 @@
-//! `ironctl inbox`: shows the calls, questions and changes that wait, one at a time, and asks a person for a decision or an answer.
+//! `ironctl inbox`: shows what waits, one at a time, and asks a person for a decision or an answer; lists it, and shows one.
 //!
-//! Never decides by itself: `commands::review` reads the decision. For scripts it lists them. See [`crate::commands::decidable`] for
-//! one of them by its id.
+//! Never decides by itself: `commands::review` reads the decision. See [`crate::commands::waiting`] for one of them by its id.
 
 use super::allowance;
-use super::decidable::Decidable;
-use super::question::{self, Asked, QUESTION_PREFIX};
-use super::review::{self, Choice, Words};
+use super::named_agent::NamedAgent;
+use super::review::{self, Subject, Words};
+use super::waiting::words::{approvals, count_yours, in_a_line, one_line, requester};
+use super::waiting::{self, Asked, OUTCOME_TIMEOUT};
 use crate::at::At;
 use crate::client::Client;
+use crate::clock;
 use crate::failure::Error;
-use crate::output::{NARROW, Output};
-use ironclaw_contract::ids::AgentId;
-use ironclaw_operator::{EntryId, Inbox, InboxEntry, NewRequestReset, routes};
+use crate::output::table::Columns;
+use crate::output::{NARROW, Output, alternatives};
+use clap::Subcommand;
+use ironclaw_operator::{NewRequestReset, WaitingEntry, WaitingId, WaitingKind, WaitingList, WaitingStatus, routes};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Least width of the terminal; the pages are a little narrower.
 const COLUMNS_MIN: usize = 80;
@@ -24,15 +25,22 @@ const COLUMNS_MIN: usize = 80;
 const NUMBER_ROWS: usize = 2;
 const RESULT_ROWS: usize = 2;
 
-/// Characters of the effect of an entry in a list.
-const EFFECT_CHARS_MAX: usize = 100;
+/// Most entries of a list.
+const LIST_MAX: usize = 200;
+
+/// The columns of a list.
+const COLUMNS: Columns<'_, 8> =
+    Columns::new(["ID", "TYPE", "AGENT", "STATUS", "SUBJECT", "REQUESTED BY", "APPROVALS", "UNTIL"])
+        .with_least(&["TYPE", "APPROVALS"]);
 
 /// Options of `ironctl inbox`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  ironctl inbox\n  ironctl inbox --json\n  ironctl inbox --reset assistant\n  ironctl inbox --reset assistant --person mara"
+    after_help = "Example:\n  ironctl inbox\n  ironctl inbox --json\n  ironctl inbox list --own --status all\n  ironctl inbox --reset assistant\n  ironctl inbox --reset assistant --person mara"
 )]
 pub struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
     /// Begin the counts of this agent's requests anew, so that it may ask again; decides nothing
     #[arg(long, value_name = "AGENT")]
     reset: Option<String>,
@@ -41,10 +49,47 @@ pub struct Args {
     person: Option<String>,
 }
 
+/// The verbs of `ironctl inbox`.
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List calls, questions and changes, by default those that wait and concern you
+    #[command(
+        after_help = "Example:\n  ironctl inbox list\n  ironctl inbox list --own --status all\n  ironctl inbox list assistant --type change"
+    )]
+    List(List),
+    /// Show the page and the status of a call, a question or a change
+    #[command(after_help = "Example:\n  ironctl inbox show chg_01j9zq4w0v2m6n8p0r2t4v6x8z")]
+    Show {
+        /// Id of the call's approval request (req_…), of the question (qst_…) or of the change (chg_…)
+        id: WaitingId,
+    },
+}
+
+/// Options of `ironctl inbox list`.
+#[derive(Debug, clap::Args)]
+struct List {
+    #[command(flatten)]
+    of: NamedAgent,
+    // The help of these two lists every word, so it is not a doc comment.
+    #[arg(long = "type", value_name = "TYPE", help = format!("Type: {}", alternatives(WaitingKind::ALL)))]
+    kind: Option<String>,
+    #[arg(long, help = format!("Status: {}; several with commas, or all [default: {}]", alternatives(WaitingStatus::ALL), alternatives(WaitingStatus::OPEN)))]
+    status: Option<String>,
+    /// Only what you asked for, in person or through an agent
+    #[arg(long)]
+    own: bool,
+    /// Most entries to list
+    #[arg(long, default_value_t = LIST_MAX)]
+    limit: usize,
+}
+
 pub async fn run(at: &At, args: Args) -> Result<(), Error> {
-    match args.reset {
-        Some(agent) => reset(at, &agent, args.person).await,
-        None => decide_each(at).await,
+    match (args.action, args.reset) {
+        (Some(_), Some(_)) => Err(Error::usage("--reset does not list or show", "ironctl inbox --reset AGENT")),
+        (Some(Action::List(wanted)), None) => list(at, wanted).await,
+        (Some(Action::Show { id }), None) => show(at, id).await,
+        (None, Some(agent)) => reset(at, &agent, args.person).await,
+        (None, None) => decide_each(at).await,
     }
 }
 
@@ -59,25 +104,64 @@ pub async fn decide_each(at: &At) -> Result<(), Error> {
     let mut above = NUMBER_ROWS;
     while let Some((id, waiting)) = first_new(&client, &seen).await? {
         at.out.line(format!("{waiting} to decide\n"))?;
-        let next = decide(at.out, &client, &id, Words::Inbox, above).await;
         seen.insert(id);
-        match next {
-            Ok(Next::Continue) => {}
-            Ok(Next::Skip) => not_shown += 1,
-            Ok(Next::Quit) => return result(not_shown),
+        match decide(at.out, &client, id, Words::Inbox, above).await {
+            Ok(true) => {}
+            Ok(false) => return result(not_shown),
             // Another person decided first, it expired, or this person may not decide on it: continue with the next.
-            Err(Error::Refused(failure)) => {
-                at.out.failure(&Error::Refused(failure));
-                at.out.line("")?;
+            Err(Error::Refused(failure)) => at.out.failure(&Error::Refused(failure)),
+            Err(error @ Error::Failed { code: "shown_forged" | "text_unsafe", .. }) => {
+                not_shown += 1;
+                let forged = Error::failed("shown_forged", format!("{id} is undecided: {error}"));
+                at.out.failure(&forged.hinting("look at `ironctl audit verify` and `ironctl logs`"));
             }
             Err(error) => return Err(error),
         }
+        at.out.line("")?;
         above = NUMBER_ROWS + RESULT_ROWS;
     }
-    print_rest(at.out, &client.call(routes::INBOX, []).await?)?;
+    print_rest(at.out, &client.call(routes::WAITING_LIST, []).await?)?;
     print_unread(at.out, &client).await?;
     allowance::print_offers(at, &client.call(routes::ALLOWANCE_OFFERS, []).await?)?;
     result(not_shown)
+}
+
+async fn list(at: &At, wanted: List) -> Result<(), Error> {
+    let List { of, kind, status, own, limit } = wanted;
+    let query = json!({
+        "type": kind, "status": status, "agent": of.name(), "own": own.then_some(true), "limit": limit
+    });
+    let WaitingList { entries, more } = at.client()?.query(routes::WAITING_LIST, [], query).await?;
+    let withdrawable = entries.iter().find(|entry| entry.may_reject && !entry.yours).map(|entry| entry.id);
+    let row = |entry: WaitingEntry| {
+        let until = entry.status.is_open().then(|| clock::to_the_minute(&entry.expires_at));
+        [
+            entry.id.to_string(),
+            entry.kind.to_string(),
+            entry.agent.clone().unwrap_or_default(),
+            entry.status.to_string(),
+            one_line(entry.question.as_ref().unwrap_or(&entry.subject)),
+            requester(&entry.requested_by),
+            approvals(&entry),
+            until.unwrap_or_default(),
+        ]
+    };
+    at.out.list(entries, "no entries", COLUMNS, row)?;
+    if let Some(id) = withdrawable {
+        at.out.remark(format!("other people decide on some of these; `ironctl reject {id}` ends one"))?;
+    }
+    if more { at.out.remark("there are more: use --limit, --type, --status or --agent") } else { Ok(()) }
+}
+
+async fn show(at: &At, id: WaitingId) -> Result<(), Error> {
+    let waiting = waiting::read(&at.client()?, id).await?;
+    if waiting.entry.status.is_open() {
+        Subject::from(&waiting).verified()?;
+    }
+    at.out.json(&waiting)?;
+    at.out.exact(&waiting.shown)?;
+    at.out.line("")?;
+    waiting::print_end(at.out, &waiting)
 }
 
 /// Takes the requests of an agent so far out of every count.
@@ -94,7 +178,8 @@ async fn reset(at: &At, agent: &str, person: Option<String>) -> Result<(), Error
 /// Prints the entries of the inbox, and after them the unread replies of each conversation.
 async fn for_script(at: &At) -> Result<(), Error> {
     let client = at.client()?;
-    let mut all: Vec<Value> = client.call(routes::INBOX, []).await?.entries.iter().map(|entry| json!(entry)).collect();
+    let mut all: Vec<Value> =
+        client.call(routes::WAITING_LIST, []).await?.entries.iter().map(|entry| json!(entry)).collect();
     all.extend(client.call(routes::UNREAD_COUNTS, []).await?.iter().map(|replies| json!(replies)));
     at.out.json(&all)
 }
@@ -123,12 +208,12 @@ fn count_of_replies(count: u64) -> Option<String> {
 }
 
 /// Prints the number of entries that this person skipped, and each entry that waits for other people.
-fn print_rest(out: Output, left: &Inbox) -> Result<(), Error> {
-    let Inbox { entries: left, more } = left;
+fn print_rest(out: Output, left: &WaitingList) -> Result<(), Error> {
+    let WaitingList { entries: left, more } = left;
     if left.is_empty() {
         return out.line("nothing waits");
     }
-    if let Some(count) = count_of(left) {
+    if let Some(count) = count_yours(left) {
         out.line(format!("{count} (already shown)"))?;
     }
     left.iter()
@@ -138,39 +223,28 @@ fn print_rest(out: Output, left: &Inbox) -> Result<(), Error> {
 }
 
 /// Returns the reason why a person cannot decide on an entry.
-fn why_not_yours(entry: &InboxEntry) -> String {
-    let id = &entry.id;
-    match id {
-        EntryId::Question(_) => format!("can no longer be answered (`ironctl reject {id}` removes it)"),
-        EntryId::Call(_) if entry.may_reject => format!("waits for other people (`ironctl reject {id}` ends it)"),
-        EntryId::Change(_) if entry.may_reject => {
-            format!("waits for other people (`ironctl reject {id}` withdraws it)")
-        }
-        EntryId::Call(_) | EntryId::Change(_) => "waits for other people".to_owned(),
-    }
-}
-
-/// Shows one call or change and applies the decision of the person.
-pub async fn one(at: &At, client: &Client, id: &str) -> Result<(), Error> {
-    check_terminal(at.out)?;
-    match decide(at.out, client, id, Words::One, 0).await? {
-        Next::Continue | Next::Quit => Ok(()),
-        Next::Skip => result(1),
-    }
-}
-
-/// Returns the calls and changes of an agent, by name or id, that wait for this person.
-pub async fn list_for_agent(client: &Client, agent: &str) -> Result<Vec<InboxEntry>, Error> {
-    let mut waiting = client.call(routes::INBOX, []).await?.entries;
-    waiting.retain(|entry| entry.yours);
-    if waiting.is_empty() {
-        return Ok(waiting);
-    }
-    let name = match agent.parse::<AgentId>() {
-        Ok(_) => client.call(routes::AGENT, [&agent]).await?.name,
-        Err(_) => agent.to_owned(),
+fn why_not_yours(entry: &WaitingEntry) -> String {
+    let why = match (entry.kind, entry.status) {
+        // A person may have answered it in the history that the restore took back.
+        (WaitingKind::Question, WaitingStatus::Doubtful) => "can no longer be answered",
+        _ => "waits for other people",
     };
-    waiting.retain(|entry| entry.agent.as_ref() == Some(&name));
+    match entry.may_reject {
+        true => format!("{why} (`ironctl reject {}` ends it)", entry.id),
+        false => why.to_owned(),
+    }
+}
+
+/// Shows one of them and applies the decision of the person.
+pub async fn one(at: &At, client: &Client, id: WaitingId) -> Result<(), Error> {
+    check_terminal(at.out)?;
+    decide(at.out, client, id, Words::One, 0).await.map(drop)
+}
+
+/// Returns what waits for this person and concerns an agent, by name or id.
+pub async fn list_for_agent(client: &Client, agent: &str) -> Result<Vec<WaitingEntry>, Error> {
+    let mut waiting = client.query(routes::WAITING_LIST, [], json!({ "agent": agent })).await?.entries;
+    waiting.retain(|entry| entry.yours);
     Ok(waiting)
 }
 
@@ -184,7 +258,7 @@ fn check_terminal(out: Output) -> Result<(), Error> {
     if !review::is_possible(out) {
         return Err(Error::usage(
             "the inbox is for a person on a terminal",
-            "in a script use: ironctl inbox --json, change show ID, why ID, approve ID, reject ID, answer ID TEXT",
+            "in a script use: ironctl inbox --json, inbox show ID, why ID, approve ID, reject ID, answer ID TEXT",
         ));
     }
     match out.columns().filter(|columns| *columns < COLUMNS_MIN) {
@@ -196,7 +270,7 @@ fn check_terminal(out: Output) -> Result<(), Error> {
     }
 }
 
-/// Returns the result of the inbox: a failure if a change was not shown.
+/// Returns the result of the inbox: a failure if a page was not shown.
 fn result(not_shown: u64) -> Result<(), Error> {
     match not_shown {
         0 => Ok(()),
@@ -205,120 +279,23 @@ fn result(not_shown: u64) -> Result<(), Error> {
     }
 }
 
-/// Formats the number of entries that wait for this person; `None` without one.
-pub fn count_of(entries: &[InboxEntry]) -> Option<String> {
-    let mine = || entries.iter().filter(|entry| entry.yours);
-    let of = |is: fn(&EntryId) -> bool| mine().filter(|entry| is(&entry.id)).count() as u64;
-    let calls = of(|id| matches!(id, EntryId::Call(_)));
-    let questions = of(|id| matches!(id, EntryId::Question(_)));
-    let changes = of(|id| matches!(id, EntryId::Change(_)));
-    (calls + questions + changes > 0).then(|| count(calls, questions, changes))
-}
-
-/// Formats `1 change waits`, `2 calls and 1 change wait`, `1 call, 1 question and 1 change wait`.
-pub fn count(calls: u64, questions: u64, changes: u64) -> String {
-    let some = |number: u64, noun: &str| match number {
-        0 => None,
-        1 => Some(format!("1 {noun}")),
-        many => Some(format!("{many} {noun}s")),
-    };
-    let all = [some(calls, "call"), some(questions, "question"), some(changes, "change")];
-    let all: Vec<String> = all.into_iter().flatten().collect();
-    let verb = if calls + questions + changes == 1 { "waits" } else { "wait" };
-    let listed = match all.as_slice() {
-        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
-        all => all.concat(),
-    };
-    format!("{listed} {verb}")
-}
-
-/// Returns an entry for a list: its type and its effect, in a part of a line.
-pub fn in_a_line(entry: &InboxEntry) -> String {
-    let effect = match entry.id {
-        EntryId::Question(_) => question::in_a_line(entry),
-        EntryId::Call(_) | EntryId::Change(_) => entry.effect.split_whitespace().collect::<Vec<_>>().join(" "),
-    };
-    let cut = if effect.chars().count() > EFFECT_CHARS_MAX { "…" } else { "" };
-    format!("{}: {}{cut}", entry.entry_type, effect.chars().take(EFFECT_CHARS_MAX).collect::<String>())
-}
-
-/// The next step of the inbox.
-enum Next {
-    Continue,
-    /// Skip an entry that could not be shown safely.
-    Skip,
-    Quit,
-}
-
 /// Returns the entry with the soonest end that this person may decide on and that was not shown yet, and the number of these entries.
-async fn first_new(client: &Client, seen: &BTreeSet<String>) -> Result<Option<(String, usize)>, Error> {
-    let mut new = client.call(routes::INBOX, []).await?.entries;
-    new.retain(|entry| entry.yours && !seen.contains(&entry.id.to_string()));
-    let waiting = new.len();
+async fn first_new(client: &Client, seen: &BTreeSet<WaitingId>) -> Result<Option<(WaitingId, usize)>, Error> {
+    let mut new = client.call(routes::WAITING_LIST, []).await?.entries;
+    new.retain(|entry| entry.yours && !seen.contains(&entry.id));
     // The host lists the one with the soonest end first.
-    Ok(new.into_iter().next().map(|entry| (entry.id.to_string(), waiting)))
+    Ok(new.first().map(|first| (first.id, new.len())))
 }
 
-/// Shows a call or a change and applies the decision of the person. So many lines stay `above` it.
-async fn decide(out: Output, client: &Client, id: &str, words: Words, above: usize) -> Result<Next, Error> {
-    if id.starts_with(QUESTION_PREFIX) {
-        return answer(out, client, id).await;
-    }
-    let waiting = Decidable::read(client, id).await?;
-    let decided = match waiting.ask(out, client, words, above).await {
-        Ok(Choice::Quit) => return Ok(Next::Quit),
-        Ok(Choice::Skip) => {
-            out.line("")?;
-            return Ok(Next::Continue);
-        }
-        Ok(Choice::Approve(shown)) => Decidable::approve(client, id, shown).await?,
-        Ok(Choice::Reject(reason)) => Decidable::reject(client, id, reason).await?,
-        Err(error @ Error::Failed { code: "shown_forged" | "text_unsafe", .. }) => {
-            let forged = Error::failed("shown_forged", format!("{id} is undecided: {error}"));
-            out.failure(&forged.hinting("look at `ironctl audit verify` and `ironctl logs`"));
-            out.line("")?;
-            return Ok(Next::Skip);
-        }
-        Err(error) => return Err(error),
+/// Shows one of them and applies the decision or the answer of the person; returns false if the person leaves. So many lines stay
+/// `above` it.
+async fn decide(out: Output, client: &Client, id: WaitingId, words: Words, above: usize) -> Result<bool, Error> {
+    let waiting = waiting::read(client, id).await?;
+    let decided = match waiting::ask(out, client, &waiting, words, above).await? {
+        Asked::Decided(decided) => waiting::settled(client, *decided, OUTCOME_TIMEOUT).await?,
+        Asked::Left => return Ok(true),
+        Asked::Quit => return Ok(false),
     };
-    let decided = decided.settled(client).await?;
-    match decided.outcome(out) {
-        Err(error @ Error::Failed { .. }) => out.failure(&error),
-        other => other?,
-    }
-    out.line("")?;
-    Ok(Next::Continue)
-}
-
-/// Shows a question and takes the answer of the person.
-async fn answer(out: Output, client: &Client, id: &str) -> Result<Next, Error> {
-    let waiting = client.call(routes::QUESTION, [&id]).await?;
-    match question::ask(out, client, &waiting).await? {
-        Asked::Quit => return Ok(Next::Quit),
-        Asked::Left => {}
-        Asked::Answered(recorded) => {
-            out.line(format!("answered {id}; ironctl why {} shows what the agent does", recorded.message_id))?;
-        }
-    }
-    out.line("")?;
-    Ok(Next::Continue)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn number_of_calls_and_changes_is_in_words() {
-        assert_eq!((count(0, 0, 1), count(1, 0, 0)), ("1 change waits".to_owned(), "1 call waits".to_owned()));
-        assert_eq!(
-            (count(2, 0, 1), count(0, 1, 0)),
-            ("2 calls and 1 change wait".to_owned(), "1 question waits".to_owned())
-        );
-        assert_eq!(count(1, 1, 1), "1 call, 1 question and 1 change wait");
-        assert_eq!(
-            (count(0, 0, 2), count(1, 0, 1)),
-            ("2 changes wait".to_owned(), "1 call and 1 change wait".to_owned())
-        );
-    }
+    out.report(waiting::outcome(out, &decided))?;
+    Ok(true)
 }

@@ -19,7 +19,7 @@ use ironclaw_operator::{ChangeKind, McpListed, McpServer, routes};
 use serde_json::json;
 
 pub use show::show_tool;
-pub use wording::{attention, attention_with_repair, prose, quotation, repair};
+pub use wording::{attention, attention_with_repair, quotation, repair};
 
 /// The verbs of `ironctl mcp`.
 #[derive(Debug, Subcommand)]

@@ -1,14 +1,14 @@
 //! The change that a command submits: the caller decides on it at once if the policy lets them, otherwise it waits for other people.
 //!
-//! Never approves without a person at a terminal or `--yes`. See [`crate::commands::review`] and [`crate::commands::change`].
+//! Never approves without a person at a terminal or `--yes`. See [`crate::commands::review`] and [`crate::commands::waiting`].
 
-use super::change;
-use super::review::{self, Choice, Words};
+use super::review::{self, Words};
+use super::waiting::{self, Asked, OUTCOME_TIMEOUT};
 use crate::at::At;
 use crate::client::Client;
 use crate::failure::Error;
 use ironclaw_operator::{
-    Change, ChangeKind, ChangeStatus, Decision, DenialCode, NewChange, Payload, Rejection, SubmittedChange, routes,
+    ChangeKind, Decision, DenialCode, NewChange, Payload, SubmittedChange, Waiting, WaitingStatus, routes,
 };
 use serde_json::Value;
 use std::time::Duration;
@@ -30,9 +30,9 @@ pub async fn decide(
     agent: Option<&str>,
     payload: Value,
     yes: bool,
-) -> Result<Option<Change>, Error> {
+) -> Result<Option<Waiting>, Error> {
     let submitted = submit(client, kind, agent, payload).await;
-    decide_submitted(at, client, submitted, yes, change::APPLY_TIMEOUT).await
+    decide_submitted(at, client, submitted, yes, OUTCOME_TIMEOUT).await
 }
 
 /// Does the same, and prints the decided change for a script.
@@ -65,7 +65,7 @@ pub async fn decide_submitted(
     submitted: Result<SubmittedChange, Error>,
     yes: bool,
     patience: Duration,
-) -> Result<Option<Change>, Error> {
+) -> Result<Option<Waiting>, Error> {
     let submitted = match submitted {
         Err(Error::Refused(refused)) if refused.error.code == DenialCode::ChangeEmpty.name() => {
             at.out.line(refused.error.message)?;
@@ -76,38 +76,36 @@ pub async fn decide_submitted(
     if !submitted.yours || !(yes || review::is_possible(at.out)) {
         return Err(waits(&submitted));
     }
-    let waiting = client.call(routes::CHANGE, [&submitted.id]).await?;
+    let waiting = waiting::read(client, submitted.id.into()).await?;
     let approved = match yes {
-        true => change::approve_printed(at.out, client, &waiting).await?,
+        true => waiting::approve_printed(at.out, client, &waiting).await?,
         false => ask(at, client, &submitted, &waiting).await?,
     };
-    if approved.status == ChangeStatus::Approved && patience > change::APPLY_TIMEOUT {
-        at.out.remark(format!("the host applies {}; Ctrl-C does not stop it", approved.id))?;
+    if approved.entry.status.is_underway() && patience > OUTCOME_TIMEOUT {
+        at.out.remark(format!("the host applies {}; Ctrl-C does not stop it", submitted.id))?;
     }
-    let decided = change::settled_within(client, approved, patience).await?;
-    if decided.status == ChangeStatus::Pending {
+    let decided = waiting::settled(client, approved, patience).await?;
+    if decided.entry.status.is_open() {
         return Err(waits(&SubmittedChange { yours: false, ..submitted }));
     }
-    change::outcome(at.out, &decided)?;
+    waiting::outcome(at.out, &decided)?;
     Ok(Some(decided))
 }
 
 /// Shows the review page and applies the decision of the person. Without an approval nothing is changed.
-async fn ask(at: &At, client: &Client, submitted: &SubmittedChange, waiting: &Change) -> Result<Change, Error> {
-    let id = submitted.id.to_string();
-    let reason = match review::ask(at.out, &waiting.into(), Words::One, 0).await? {
-        Choice::Approve(shown) => return client.post(routes::APPROVE_CHANGE, [&id], &Decision { shown }).await,
-        Choice::Reject(reason) => Some(reason),
-        Choice::Skip | Choice::Quit if submitted.again => None,
-        Choice::Skip | Choice::Quit => Some(String::new()),
-    };
-    match reason {
-        Some(reason) => {
-            client.post(routes::REJECT_CHANGE, [&id], &Rejection { reason }).await?;
-            Err(Error::failed(DECLINED, format!("nothing was changed; {id} is rejected")))
+async fn ask(at: &At, client: &Client, submitted: &SubmittedChange, waiting: &Waiting) -> Result<Waiting, Error> {
+    let id = submitted.id;
+    match waiting::ask(at.out, client, waiting, Words::One, 0).await? {
+        Asked::Decided(decided) if decided.entry.status != WaitingStatus::Rejected => return Ok(*decided),
+        Asked::Decided(_) => {}
+        Asked::Left | Asked::Quit if submitted.again => {
+            return Err(Error::failed(DECLINED, format!("nothing was changed; {id} still waits")));
         }
-        None => Err(Error::failed(DECLINED, format!("nothing was changed; {id} still waits"))),
+        Asked::Left | Asked::Quit => {
+            waiting::decide(client, id.into(), Decision::Reject(String::new())).await?;
+        }
     }
+    Err(Error::failed(DECLINED, format!("nothing was changed; {id} is rejected")))
 }
 
 /// Submits a change if the host refused because the policy requires more people; returns the failure of the command.
@@ -123,9 +121,7 @@ pub async fn instead(
     if failure.error.code != DenialCode::PolicyAsksForMore.name() {
         return refused;
     }
-    let Ok(payload) = Payload::try_from(payload) else { return refused };
-    let new = NewChange { kind, agent: agent.map(str::to_owned), payload, reason: String::new() };
-    match client.post(routes::SUBMIT_CHANGE, [], &new).await {
+    match submit(client, kind, agent, payload).await {
         // Also if the caller may give one of the approvals: `--yes` is no answer here.
         Ok(submitted) => waits(&SubmittedChange { yours: false, ..submitted }),
         // The first refusal names the command, so it is returned; the second failure is printed.
@@ -166,7 +162,7 @@ mod tests {
         let id = "chg_00000000000000000000000001".parse().expect("an id");
         let by = "2 different people, each an owner of this host".to_owned();
         let submitted =
-            SubmittedChange { id, status: ChangeStatus::Pending, again: false, yours: false, waits_for: by.clone() };
+            SubmittedChange { id, status: WaitingStatus::Pending, again: false, yours: false, waits_for: by.clone() };
         let failure = waits(&submitted);
         assert!(is_pending(&failure) && !is_pending(&Error::failed("other", "")));
         let report = failure.report().expect("reported").error;

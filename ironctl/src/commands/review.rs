@@ -1,4 +1,4 @@
-//! The review of a change or a call on a terminal: the page, the question, and the decision of a person.
+//! The review of what waits for people on a terminal: the page, the question, and the decision of a person.
 //!
 //! A page that does not fit is shown screen by screen. A yes counts once each line with an effect or a value was on the screen; the words
 //! of the question are words at every prompt. The word `details` shows ids and digests, and the diff of a push. Accepts only whole
@@ -14,7 +14,7 @@ use crate::client::Client;
 use crate::failure::Error;
 use crate::output::Output;
 use crate::terminal_line;
-use ironclaw_operator::{CallRequest, Change, Digest, PersonPage};
+use ironclaw_operator::{Decision, Digest, PersonPage, Waiting, WaitingId};
 use sections::Sections;
 use std::io::{self, IsTerminal};
 use words::Word;
@@ -36,42 +36,33 @@ pub struct Subject<'a> {
     id: String,
     page: &'a str,
     digest: Digest,
-    /// True if its details have the diff of a push.
-    is_push: bool,
-    client: Option<&'a Client>,
+    /// A push, whose details have its diff.
+    push: Option<(&'a Client, WaitingId)>,
 }
 
-impl<'a> From<&'a Change> for Subject<'a> {
-    fn from(change: &'a Change) -> Self {
-        let (page, digest) = (&change.shown, change.shown_digest);
-        Self { id: change.id.to_string(), page, digest, is_push: false, client: None }
-    }
-}
-
-impl<'a> From<&'a CallRequest> for Subject<'a> {
-    fn from(request: &'a CallRequest) -> Self {
-        let (page, digest) = (&request.shown, request.shown_digest);
-        Self { id: request.id.to_string(), page, digest, is_push: request.tool == PUSH, client: None }
+impl<'a> From<&'a Waiting> for Subject<'a> {
+    fn from(Waiting { entry, shown, .. }: &'a Waiting) -> Self {
+        Self { id: entry.id.to_string(), page: shown, digest: entry.shown_digest, push: None }
     }
 }
 
 impl<'a> From<&'a PersonPage> for Subject<'a> {
     fn from(page: &'a PersonPage) -> Self {
-        let (shown, digest) = (&page.shown, page.shown_digest);
-        Self { id: "the step".to_owned(), page: shown, digest, is_push: false, client: None }
+        Self { id: "the step".to_owned(), page: &page.shown, digest: page.shown_digest, push: None }
     }
 }
 
 impl<'a> Subject<'a> {
     /// Lets the details have the diff of a push, which this client asks for.
-    pub fn with_diff(self, client: &'a Client) -> Self {
-        Self { client: Some(client).filter(|_| self.is_push), ..self }
+    pub fn with_diff(waiting: &'a Waiting, client: &'a Client) -> Self {
+        let entry = &waiting.entry;
+        Self { push: (entry.subject == PUSH).then_some((client, entry.id)), ..waiting.into() }
     }
 
     /// Returns the digest of the page; fails if the host names another digest. [`Output::exact`] checks the text itself.
     pub fn verified(&self) -> Result<Digest, Error> {
         let digest = Digest::of(self.page.as_bytes());
-        if digest != self.digest {
+        if self.digest != digest {
             let message = format!("the text of {} does not match its digest; nothing was decided", self.id);
             let hint = "look at `ironctl audit verify` and `ironctl logs`";
             return Err(Error::failed("shown_forged", message).hinting(hint));
@@ -81,7 +72,8 @@ impl<'a> Subject<'a> {
 
     /// Returns the lines of the diff of a push; for a failure a line that says so.
     async fn diff(&self, out: Output) -> Option<String> {
-        let found = self.client?.push_diff(&self.id).await;
+        let (client, id) = self.push?;
+        let found = client.push_diff(id).await;
         Some(match found.and_then(|diff| out.check_exact(&diff.text).map(|()| diff)) {
             Ok(diff) if diff.left_off > 0 => {
                 format!("DIFF\n{}  {} more lines; the digest covers them\n", diff.text, diff.left_off)
@@ -98,10 +90,8 @@ impl<'a> Subject<'a> {
 /// The decision of a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
-    /// Approve the page of this digest.
-    Approve(Digest),
-    /// Reject it for this reason.
-    Reject(String),
+    /// Approve the page that was shown, or reject it.
+    Decide(Decision),
     /// Decide later and continue with the next one.
     Skip,
     /// Decide later and leave.
@@ -132,11 +122,11 @@ pub async fn ask(out: Output, subject: &Subject<'_>, words: Words, above: usize)
         reading.since_effect += ANSWER_ROWS;
         reading.unread = 0;
         match (words.read(&line, reading.has_details()), place) {
-            (Some(Word::Approve), Place::Question) => return Ok(Choice::Approve(digest)),
+            (Some(Word::Approve), Place::Question) => return Ok(Choice::Decide(Decision::Approve(digest))),
             (Some(Word::Approve), Place::More | Place::Effect) => reading.say(&reading.not_taken())?,
             (Some(Word::Reject), _) => {
                 let Some(reason) = read_answer(out, "reason (may be empty): ").await? else { return Ok(Choice::Quit) };
-                return Ok(Choice::Reject(reason));
+                return Ok(Choice::Decide(Decision::Reject(reason)));
             }
             (Some(Word::Details), _) => {
                 if let Some(choice) = reading.show_details().await? {
@@ -179,7 +169,7 @@ struct Reading<'r, 'a> {
 
 impl Reading<'_, '_> {
     fn has_details(&self) -> bool {
-        !self.page.details.is_empty() || self.subject.client.is_some()
+        !self.page.details.is_empty() || self.subject.push.is_some()
     }
 
     /// Returns the number of lines that were not shown yet.
@@ -286,6 +276,12 @@ impl Reading<'_, '_> {
     }
 }
 
+/// Prints a page without its details, for a question that takes another answer than a yes.
+pub fn show(out: Output, subject: &Subject<'_>) -> Result<(), Error> {
+    subject.verified()?;
+    print(out, &Sections::from(subject.page).shown)
+}
+
 /// Prints a page and returns its digest, for an approval without a question.
 pub fn print_whole(out: Output, subject: &Subject<'_>) -> Result<Digest, Error> {
     let digest = subject.verified()?;
@@ -305,8 +301,8 @@ pub async fn agreed(out: Output, page: &PersonPage, yes: bool) -> Result<Digest,
         return Err(failure.hinting("repeat the command on a terminal, or with --yes"));
     }
     match ask(out, &subject, Words::One, 0).await? {
-        Choice::Approve(shown) => Ok(shown),
-        Choice::Reject(_) | Choice::Skip | Choice::Quit => Err(Error::failed("not_confirmed", "nothing was changed")),
+        Choice::Decide(Decision::Approve(shown)) => Ok(shown),
+        Choice::Decide(_) | Choice::Skip | Choice::Quit => Err(Error::failed("not_confirmed", "nothing was changed")),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::failure::Error;
 use crate::output::table::Columns;
 use clap::{ArgGroup, Subcommand};
 use ironclaw_operator::{
-    Change, ChangeKind, DryRun, Occurrence, OccurrenceState, ScheduleFlow, ScheduleState, ScheduleView, routes,
+    ChangeKind, DryRun, Occurrence, OccurrenceState, ScheduleFlow, ScheduleState, ScheduleView, Waiting, routes,
 };
 use serde_json::{Value, json};
 
@@ -204,7 +204,7 @@ async fn add(at: &At, args: Add) -> Result<(), Error> {
     put(at, &agent, &mut payload, options).await?;
     let Some(change) = decide(at, &agent, payload, yes).await? else { return Ok(()) };
     let all = at.client()?.query(routes::SCHEDULES, [], json!({ "agent": agent })).await?;
-    let Some(added) = all.into_iter().find(|schedule| schedule.change == change.id) else {
+    let Some(added) = all.into_iter().find(|schedule| change.entry.id == schedule.change.into()) else {
         return Err(Error::failed("schedule_not_added", "the host did not add the schedule"));
     };
     changed(at, added)
@@ -232,7 +232,7 @@ async fn set(at: &At, args: Set) -> Result<(), Error> {
     changed(at, client.call(routes::SCHEDULE, [&id.to_string()]).await?)
 }
 
-async fn decide(at: &At, agent: &str, payload: Value, yes: bool) -> Result<Option<Change>, Error> {
+async fn decide(at: &At, agent: &str, payload: Value, yes: bool) -> Result<Option<Waiting>, Error> {
     propose::decide(at, &at.client()?, ChangeKind::Schedule, Some(agent), payload, yes).await
 }
 

@@ -2,13 +2,14 @@
 //!
 //! Prints warnings first. See [`crate::jail`] for the report on a process, [`crate::commands::session`] for one session.
 
+use super::waiting::words::count;
 use super::{inbox, mcp};
 use crate::at::At;
 use crate::failure::Error;
 use crate::output::Output;
 use crate::output::table::Columns;
 use crate::{clock, jail};
-use ironclaw_operator::{SessionPhase, SessionStatus, Status, routes};
+use ironclaw_operator::{SessionPhase, SessionStatus, Status, WaitingKind, routes};
 
 /// Prints the status as tables, or as JSON.
 pub async fn run(at: &At) -> Result<(), Error> {
@@ -24,10 +25,13 @@ pub async fn run(at: &At) -> Result<(), Error> {
     for bound in &status.bounds {
         at.out.line(format!("near a bound: {bound}; {}", bound.advice()))?;
     }
-    let waiting = [status.calls_waiting, status.questions_waiting, status.changes_waiting];
-    if waiting.iter().sum::<u64>() > 0 {
-        let [calls, questions, changes] = waiting;
-        at.out.line(format!("{}: ironctl inbox", inbox::count(calls, questions, changes)))?;
+    let waiting = [
+        (WaitingKind::Call, status.calls_waiting),
+        (WaitingKind::Question, status.questions_waiting),
+        (WaitingKind::Change, status.changes_waiting),
+    ];
+    if let Some(count) = count(waiting) {
+        at.out.line(format!("{count}: ironctl inbox"))?;
     }
     if !at.out.is_json() {
         if status.replies_unread > 0 {

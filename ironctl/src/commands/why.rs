@@ -1,19 +1,16 @@
-//! `ironctl why`: shows each step of a message, each stage of a call, an approval request or a question, and the reason for its state.
+//! `ironctl why`: shows each step of a message, each stage of a call, or what waits for people, and the reason for its state.
 //!
 //! Never guesses: every line is in the record. See [`crate::commands::audit`] for the ledger itself.
 
-use super::call_request::standing;
-use super::decidable::REQUEST_PREFIX;
-use super::mcp::{prose, quotation};
-use super::question::QUESTION_PREFIX;
+use super::mcp::quotation;
 use super::sources;
+use super::waiting::words::{one_line, requester};
+use super::waiting::{self, question};
 use crate::at::At;
 use crate::clock;
 use crate::failure::Error;
 use crate::output::{Output, joined};
-use ironclaw_operator::{
-    CallRequest, CallStage, ChainLink, DenialCode, EndpointWords, QuestionWhy, RequestReason, Why, routes,
-};
+use ironclaw_operator::{CallStage, ChainLink, DenialCode, EndpointWords, RequestReason, WaitingId, Why, routes};
 
 /// The host's alias for the newest message of the caller.
 pub const LAST: &str = "last";
@@ -24,10 +21,10 @@ const CALL_PREFIX: &str = "call_";
 /// Options of `ironctl why`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  ironctl why\n  ironctl why msg_01J9ZQ4W0V2M6N8P0R2T4V6X8Z\n  ironctl why call_01J9ZQ4W0V2M6N8P0R2T4V6X8Z\n  ironctl why req_01J9ZQ4W0V2M6N8P0R2T4V6X8Z\n  ironctl why qst_01J9ZQ4W0V2M6N8P0R2T4V6X8Z"
+    after_help = "Example:\n  ironctl why\n  ironctl why msg_01J9ZQ4W0V2M6N8P0R2T4V6X8Z\n  ironctl why call_01J9ZQ4W0V2M6N8P0R2T4V6X8Z\n  ironctl why req_01j9zq4w0v2m6n8p0r2t4v6x8z\n  ironctl why chg_01j9zq4w0v2m6n8p0r2t4v6x8z"
 )]
 pub struct Args {
-    /// Id of the message, the call, the approval request or the question [default: your newest message]
+    /// Id of the message, the call, the approval request, the question or the change [default: your newest message]
     id: Option<String>,
     /// Print the whole diff of a push instead; the id is that of its approval request
     #[arg(long, requires = "id")]
@@ -43,11 +40,8 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     if id.starts_with(CALL_PREFIX) {
         return call(at, id).await;
     }
-    if id.starts_with(REQUEST_PREFIX) {
-        return request(at, id).await;
-    }
-    if id.starts_with(QUESTION_PREFIX) {
-        return question(at, id).await;
+    if let Ok(id) = id.parse() {
+        return waiting(at, id).await;
     }
     let why = at.client()?.call(routes::WHY_MESSAGE, [&id]).await?;
     at.out.json(&why)?;
@@ -71,8 +65,8 @@ async fn call(at: &At, id: &str) -> Result<(), Error> {
     }
     match why.request {
         // Another person may see the call and not its request.
-        Some(request) if !at.out.is_json() => match client.call(routes::CALL_REQUEST, [&request]).await {
-            Ok(found) => at.out.line(format!("approval request: {}", standing(&found))),
+        Some(request) if !at.out.is_json() => match waiting::read(&client, request.into()).await {
+            Ok(found) => at.out.line(format!("approval request: {}", one_line(&found.summary))),
             Err(Error::Refused(_)) => at.out.line(format!("approval request: {request}")),
             Err(error) => Err(error),
         },
@@ -80,56 +74,49 @@ async fn call(at: &At, id: &str) -> Result<(), Error> {
     }
 }
 
-async fn request(at: &At, id: &str) -> Result<(), Error> {
-    let request = at.client()?.call(routes::CALL_REQUEST, [&id]).await?;
-    at.out.json(&request)?;
-    let CallRequest { tool, class, agent, session_id, requested_by, effect, call_id, message_id, .. } = &request;
-    at.out.line(format!("{id}: {tool} ({class}) of agent {agent} in {session_id}, on behalf of {requested_by}"))?;
-    at.out.line(effect)?;
+async fn waiting(at: &At, id: WaitingId) -> Result<(), Error> {
+    let found = waiting::read(&at.client()?, id).await?;
+    at.out.json(&found)?;
+    let entry = &found.entry;
+    let agent = entry.agent.as_ref().map(|agent| format!(" of agent {agent}")).unwrap_or_default();
+    let (kind, subject, requester) = (entry.kind, &entry.subject, requester(&entry.requested_by));
+    at.out.line(format!("{id}: {kind} {subject}{agent}, requested by {requester}"))?;
+    at.out.line(one_line(&entry.effect))?;
     let row = |reason: &RequestReason| {
         [reason.reason.to_string(), reason.decider.to_string(), reason.arguments.join(" "), reason.meaning.clone()]
     };
-    at.out.table(["REASON", "DECIDED BY", "ARGUMENTS", "MEANING"], request.reasons.iter().map(row))?;
-    let (asked, until) = (clock::date_and_time(&request.created_at), clock::date_and_time(&request.expires_at));
-    at.out.line(format!("asked at {asked} for {message_id}, expires at {until}"))?;
-    if !request.told.is_empty() {
-        at.out.line(format!("people were notified in: {}", request.told.join(", ")))?;
+    if !entry.reasons.is_empty() {
+        at.out.table(["REASON", "DECIDED BY", "ARGUMENTS", "MEANING"], entry.reasons.iter().map(row))?;
     }
-    at.out.line(standing(&request))?;
-    at.out.line(format!("each stage of the call: ironctl why {call_id}"))
+    let message = entry.origin.as_ref().and_then(|origin| Some(format!(" for {}", origin.message?)));
+    let [asked, until] = [&entry.created_at, &entry.expires_at].map(|at| clock::date_and_time(at));
+    at.out.line(format!("asked at {asked}{}, expires at {until}", message.unwrap_or_default()))?;
+    if !entry.told.is_empty() {
+        at.out.line(format!("people were notified in: {}", entry.told.join(", ")))?;
+    }
+    waiting::print_end(at.out, &found)?;
+    if let Some(answer) = question::recorded(&found) {
+        at.out.line(format!("the turn of the answer: ironctl why {}", answer.message_id))?;
+    }
+    match &entry.origin {
+        Some(origin) => {
+            at.out.line(format!("each stage of the call in {}: ironctl why {}", origin.session, origin.call))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Prints every line of the diff of a push.
 async fn diff(at: &At, id: &str) -> Result<(), Error> {
-    if !id.starts_with(REQUEST_PREFIX) {
-        return Err(Error::usage(format!("{id} is no approval request"), "name the request of a push: ironctl inbox"));
-    }
-    let diff = at.client()?.push_diff(id).await?;
+    let no_request =
+        |_| Error::usage(format!("{id} is no approval request"), "name the request of a push: ironctl inbox");
+    let diff = at.client()?.push_diff(id.parse().map_err(no_request)?).await?;
     at.out.json(&diff)?;
     at.out.exact(&diff.text)?;
     match diff.left_off {
         0 => at.out.line(format!("digest of the diff: {}", diff.digest)),
         more => at.out.line(format!("{more} more lines; the digest covers them: {}", diff.digest)),
     }
-}
-
-async fn question(at: &At, id: &str) -> Result<(), Error> {
-    let why = at.client()?.call(routes::WHY_QUESTION, [&id]).await?;
-    at.out.json(&why)?;
-    let QuestionWhy { agent, person, session_id, message_id, call_id, status, answer, .. } = &why;
-    at.out.line(format!("{id}: question of agent {agent} to {person} in {session_id}: {status}"))?;
-    let (asked, until) = (clock::date_and_time(&why.created_at), clock::date_and_time(&why.expires_at));
-    at.out.line(format!("asked at {asked} for {message_id}, expires at {until}"))?;
-    if let Some(ended) = &why.ended_at {
-        let by = why.ended_by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
-        let reason = why.reason.as_deref().map(|reason| format!(": {}", prose(reason))).unwrap_or_default();
-        at.out.line(format!("{status} at {}{by}{reason}", clock::date_and_time(ended)))?;
-    }
-    at.out.line(&why.summary)?;
-    if let Some(answer) = answer {
-        at.out.line(format!("the turn of the answer: ironctl why {answer}"))?;
-    }
-    at.out.line(format!("each stage of the call: ironctl why {call_id}"))
 }
 
 /// Returns the rows of a table of stages.

@@ -3,8 +3,8 @@
 //! See [`crate::fake_host`].
 
 use crate::fake_host::{Answer, Asked, FakeHost, agent, code_of, json_of, notice, recorded, view};
-use crate::inbox::entry;
 use crate::terminal::Terminal;
+use crate::waiting::change;
 use serde_json::{Value, json};
 
 type Event = (&'static str, Value);
@@ -68,10 +68,10 @@ fn scripts_get_ids_and_the_reply() {
 #[test]
 fn waiting_change_is_shown_to_a_person_and_not_to_a_script() {
     let host = FakeHost::new(|line, _| match line {
-        "GET /v1/inbox" => {
-            let mut waiting = entry("chg_00000000000000000000000001");
-            waiting["agent"] = json!("assistant");
-            Answer::json(json!([waiting, entry("chg_00000000000000000000000002")]))
+        "GET /v1/waiting?agent=assistant" => {
+            let mut others = change("pending");
+            others["yours"] = json!(false);
+            Answer::json(json!([change("pending"), others]))
         }
         other => conversation(other, "hi"),
     });
@@ -81,7 +81,7 @@ fn waiting_change_is_shown_to_a_person_and_not_to_a_script() {
     let out = host.quiet(&["chat", "assistant", "hello", "--json"]);
     assert!(!out.contains("change"), "{out}");
     let asked = &host.asked()[before..];
-    assert!(!asked.is_empty() && asked.iter().all(|asked| !asked.line.contains("/inbox")), "{asked:?}");
+    assert!(!asked.is_empty() && asked.iter().all(|asked| !asked.line.contains("/waiting")), "{asked:?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! See [`crate::questions`].
 
 use crate::fake_host::{Answer, FakeHost, code_of, ended, ironctl, json_of};
-use crate::inbox::ID;
+use crate::waiting::ID;
 use serde_json::json;
 use std::fs;
 

@@ -1,13 +1,12 @@
 //! Tests of changes in one line: the command shows the page and asks, approves with `--yes`, or leaves the change waiting. They also test
 //! the commands at the prompt of a conversation that decide and set.
 //!
-//! See [`crate::inbox`] for the page and its digest.
+//! See [`crate::waiting`] for the page and its digest.
 
 use crate::fake_host::{Answer, FakeHost, agent, json_of};
-use crate::inbox::{ID, TEXT, change_is, decisions, digest, entry};
 use crate::terminal::Terminal;
+use crate::waiting::{Held, ID, TEXT, approval, change, decision, decisions, posts};
 use serde_json::{Value, json};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Returns the agent of these tests.
 fn helper() -> Value {
@@ -22,28 +21,18 @@ fn helper() -> Value {
 
 /// Starts a host that takes one change, which the caller may approve if it is `yours`.
 fn host_that_takes_changes(yours: bool) -> FakeHost {
-    let is_decided = AtomicBool::new(false);
-    FakeHost::new(move |line, _| match line {
+    let held = Held::new([change("pending")]);
+    FakeHost::new(move |line, asked| match line {
         "GET /v1/agents/helper" | "GET /v1/agents/agt_00000000000000000000000001" => Answer::json(helper()),
         "POST /v1/changes" => Answer::json(json!({
             "id": ID, "status": "pending", "again": false, "yours": yours,
             "waits_for": "2 different people, each an owner of this host"
         })),
-        line if line.ends_with("/approve") => {
-            is_decided.store(true, Ordering::SeqCst);
-            change_is("approved")
-        }
-        line if line.ends_with("/reject") => change_is("rejected"),
-        line if line.starts_with("GET /v1/changes/chg_") => {
-            let status = if is_decided.load(Ordering::SeqCst) { "applied" } else { "pending" };
-            change_is(status)
-        }
-        "GET /v1/inbox" => Answer::json(json!([entry(ID)])),
         "GET /v1/models" => Answer::refusal("role_too_low", "only for admins", ""),
         line if line.ends_with("/model") => Answer::json(json!({"model": "m"})),
         line if line.starts_with("GET /v1/usage") => Answer::json(json!({"rows": [], "ceilings": []})),
         line if line.contains("/history?") => Answer::json(json!([])),
-        other => Answer::refusal("unexpected", other, ""),
+        other => held.answer(asked).unwrap_or_else(|| Answer::refusal("unexpected", other, "")),
     })
 }
 
@@ -53,11 +42,11 @@ fn change_is_shown_asked_and_applied_on_a_terminal() {
     let mut terminal = Terminal::running(&host, &["agent", "set", "helper", "--persona", "Be kind."], Some(100));
     terminal.wait_for("Replace the persona");
     terminal.reply("approve, reject, quit? ", "approve");
-    terminal.end_after("chg_00000000000000000000000001 is applied", 0);
-    let said = decisions(&host);
+    terminal.end_after("chg_00000000000000000000000001 is done", 0);
+    let said = posts(&host);
     let wanted = json!({"kind": "persona", "agent": "helper", "payload": {"instructions": "Be kind."}, "reason": ""});
     assert_eq!(said[0], ("POST /v1/changes".to_owned(), wanted));
-    assert_eq!(said[1], (format!("POST /v1/changes/{ID}/approve"), json!({"shown": digest(TEXT)})));
+    assert_eq!(said[1], approval(ID, TEXT));
 }
 
 #[test]
@@ -66,7 +55,7 @@ fn change_without_an_approval_at_the_question_is_withdrawn() {
     let mut terminal = Terminal::running(&host, &["agent", "grant-dir", "helper", "/nonexistent"], Some(100));
     terminal.reply("approve, reject, quit? ", "quit");
     assert_eq!(terminal.end(), 1);
-    assert_eq!(decisions(&host)[1].0, format!("POST /v1/changes/{ID}/reject"));
+    assert_eq!(decisions(&host), [decision(ID, json!({"reject": ""}))]);
 }
 
 #[test]
@@ -77,13 +66,13 @@ fn change_waits_without_a_terminal_and_without_yes() {
         assert_eq!((code, out.as_str()), (1, ""), "{err}");
         assert!(err.contains(ID) && err.contains("2 different people, each an owner of this host"), "{err}");
         assert!(err.contains(hint) && err.contains(&format!("ironctl approve {ID}")), "{err}");
-        assert_eq!(decisions(&host).len(), 1, "nothing is approved");
+        assert_eq!(posts(&host).len(), 1, "nothing is approved");
     }
     // A person who may not approve approves nothing with `--yes` either.
     let host = host_that_takes_changes(false);
     let refused = host.failed(&["agent", "install", "helper", "ripgrep", "--yes"]);
     assert_eq!(refused, (1, "change_pending".to_owned()));
-    assert_eq!(decisions(&host).len(), 1);
+    assert_eq!(posts(&host).len(), 1);
 }
 
 #[test]
@@ -91,22 +80,22 @@ fn yes_prints_the_page_and_approves_it() {
     let host = host_that_takes_changes(true);
     let words = ["agent", "set", "helper", "--add-tool", "recall", "--remove-tool", "read_file", "--yes"];
     let out = host.output(&words);
-    assert!(out.starts_with(TEXT) && out.contains("is applied"), "{out}");
-    let said = decisions(&host);
+    assert!(out.starts_with(TEXT) && out.contains("is done"), "{out}");
+    let said = posts(&host);
     assert_eq!(said[0].1["payload"], json!({"add": ["recall"], "remove": ["read_file"]}));
-    assert_eq!(said[1].1, json!({"shown": digest(TEXT)}));
+    assert_eq!(said[1], approval(ID, TEXT));
     let (_, out, _) = host.ironctl(&[&words[..], &["--model", "m", "--json"]].concat());
     let document = json_of(&out);
-    assert_eq!((&document["model"], &document["changes"][0]["status"]), (&json!("m"), &json!("applied")));
+    assert_eq!((&document["model"], &document["changes"][0]["status"]), (&json!("m"), &json!("done")));
 }
 
 #[test]
 fn complete_lists_keep_what_the_agent_has() {
     let host = host_that_takes_changes(true);
     let payload = |words: &[&str]| {
-        let before = decisions(&host).len();
+        let before = posts(&host).len();
         host.output(&[&["agent"][..], words, &["--yes"]].concat());
-        decisions(&host)[before].1["payload"].clone()
+        posts(&host)[before].1["payload"].clone()
     };
     let had = json!({"source": "/srv/a", "target": "/a", "read_only": true});
     assert_eq!(
@@ -134,7 +123,7 @@ fn unknown_directory_or_package_is_refused_unsent() {
     {
         assert_eq!(host.ironctl(words).0, 2, "{words:?}");
     }
-    assert_eq!(decisions(&host), []);
+    assert_eq!(posts(&host), []);
 }
 
 #[test]
@@ -150,15 +139,15 @@ fn waiting_changes_have_numbers_at_the_prompt() {
     let host = host_that_takes_changes(true);
     let mut terminal = Terminal::running(&host, &["chat", "helper"], Some(100));
     terminal.wait_for("1 change waits; /inbox NUMBER opens one:");
-    terminal.wait_for("  1  change: persona");
+    terminal.wait_for("  1  change: Make agent");
     terminal.say("/inbox 2");
-    terminal.wait_for("no call or change with number 2 waits here");
+    terminal.wait_for("nothing with number 2 waits here");
     terminal.say("/inbox 1");
     terminal.wait_for("Replace the persona");
     terminal.reply("approve, reject, quit? ", "approve");
-    terminal.wait_for("chg_00000000000000000000000001 is applied");
+    terminal.wait_for("chg_00000000000000000000000001 is done");
     terminal.leave();
-    assert_eq!(decisions(&host), [(format!("POST /v1/changes/{ID}/approve"), json!({"shown": digest(TEXT)}))]);
+    assert_eq!(decisions(&host), [approval(ID, TEXT)]);
 }
 
 #[test]
@@ -175,7 +164,7 @@ fn model_and_usage_are_shown_and_set_at_the_prompt() {
         terminal.wait_for(seen);
     }
     terminal.leave();
-    assert_eq!(decisions(&host), [("POST /v1/agents/helper/model".to_owned(), json!({"model": "m"}))]);
+    assert_eq!(posts(&host), [("POST /v1/agents/helper/model".to_owned(), json!({"model": "m"}))]);
 }
 
 #[test]

@@ -219,8 +219,7 @@ fn with_its_list(line: &str, answer: Answer) -> Answer {
     let path = line.split_once(' ').map_or(line, |(_, path)| path);
     let path = path.split_once('?').map_or(path, |(path, _)| path);
     let named = match path {
-        "/v1/inbox" | "/v1/questions" => "entries",
-        "/v1/requests" => "requests",
+        "/v1/waiting" => "entries",
         "/v1/dead" => "letters",
         path if path.starts_with("/v1/agents/") && path.ends_with("/history") => "lines",
         path if path.ends_with("/threads") => "threads",

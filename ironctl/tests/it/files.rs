@@ -45,7 +45,6 @@ fn workspace_of_the_conversation_is_listed_at_the_prompt() {
     let host = FakeHost::new(|line, _| match line {
         "GET /v1/agents/helper" => Answer::json(agent("helper")),
         line if line.contains("/history?") => Answer::json(json!([])),
-        line if line.starts_with("GET /v1/changes?") => Answer::json(json!({ "changes": [], "more": false })),
         "GET /v1/agents/agt_00000000000000000000000001/session?as=bob&thread=work" => {
             Answer::json(json!({ "session_id": SESSION }))
         }

@@ -4,9 +4,8 @@
 
 use crate::chat::conversation;
 use crate::fake_host::{Answer, FakeHost, notice, view};
-use crate::inbox::{decisions, digest};
-use crate::requests::{approved, call_entry, decided, id, request};
 use crate::terminal::Terminal;
+use crate::waiting::{Held, PAGE, approval, decision, decisions, digest, id, posts, request};
 use serde_json::{Value, json};
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -42,24 +41,17 @@ fn host_in_a_turn(inbox: Vec<Value>) -> (FakeHost, Sender<Event>) {
 
 /// Starts a host with one message and these streams of its events.
 fn host_with_streams(streams: Vec<Receiver<Event>>, inbox: Vec<Value>) -> FakeHost {
-    let streams = Mutex::new(streams.into_iter());
-    FakeHost::new(move |line, _| match line {
+    let (streams, calls) =
+        (Mutex::new(streams.into_iter()), Held::new([1, 2].map(|number| request(number, "pending"))));
+    FakeHost::new(move |line, asked| match line {
         line if line.starts_with("GET /v1/messages/msg_00000000000000000000000001/events") => {
             Answer::later_events(streams.lock().expect("the only one").next().expect("a stream"))
         }
-        "GET /v1/inbox" => Answer::json(json!(inbox)),
+        line if line.starts_with("GET /v1/waiting?") => Answer::json(json!(inbox)),
         line if line.ends_with("/cancel") => Answer::json(
             json!({"session_id": id("ses", 1), "turn_id": id("trn", 1), "messages": [id("msg", 1)], "running": true}),
         ),
-        line if line.starts_with("GET /v1/requests/req_") => {
-            Answer::json(request(line[line.len() - 1..].parse().expect("a number"), "done"))
-        }
-        line if line.starts_with("POST /v1/requests/") => {
-            let status = if line.ends_with("/approve") { "approved" } else { "rejected" };
-            let number = line.split('/').nth(3).and_then(|id| id[id.len() - 1..].parse().ok()).expect("a number");
-            Answer::json(request(number, status))
-        }
-        other => conversation(other, "Posted."),
+        other => calls.answer(asked).unwrap_or_else(|| conversation(other, "Posted.")),
     })
 }
 
@@ -107,7 +99,7 @@ fn call_is_decided_inline_by_the_page_that_was_shown() {
     let (host, events) = host_in_a_turn(vec![]);
     let mut terminal = say_hello(&host, &events);
     send(&events, "request", request(1, "pending"));
-    terminal.wait_for(&format!("{MARK}1 of 2⟧ agent assistant waits for your decision on {}\r\n", id("req", 1)));
+    terminal.wait_for(&format!("{MARK}1 of 2⟧ agent clerk waits for your decision on {}\r\n", id("req", 1)));
     terminal.wait_for("EFFECT\r\n  Send a POST to \"api.example\".\r\n");
     terminal.wait_for(&format!("\r\n{MARK}1 of 2⟧ 1 yes, 1 no, details, later? "));
     for word in ["yes", "2 yes", "1", "1 yes please"] {
@@ -115,7 +107,7 @@ fn call_is_decided_inline_by_the_page_that_was_shown() {
         terminal.wait_for("nothing was decided");
         terminal.wait_for(QUESTION);
     }
-    assert_eq!(decided(&host), []);
+    assert_eq!(decisions(&host), []);
     terminal.type_in("1 yes\n");
     terminal.wait_for(&format!("{MARK}1 of 2⟧ {} is approved\r\n", id("req", 1)));
     // The host sends the status that this person has just made.
@@ -123,8 +115,8 @@ fn call_is_decided_inline_by_the_page_that_was_shown() {
     send(&events, "stage", stage("call.ran").1);
     terminal.wait_for("  http_fetch: done");
     let seen = finish(terminal, events);
-    assert_eq!(decided(&host), [approved(1)]);
-    assert!(!seen.contains("elsewhere") && !seen.contains("interrupted"), "{seen}");
+    assert_eq!(decisions(&host), [approval(&id("req", 1), PAGE)]);
+    assert!(seen.matches("is approved").count() == 1 && !seen.contains("interrupted"), "{seen}");
 }
 
 #[test]
@@ -137,7 +129,7 @@ fn each_request_of_an_output_is_decided_by_its_number() {
     send(&events, "request", request(2, "pending"));
     terminal.reply(QUESTION, "1 no");
     terminal.reply("reason (may be empty): ", "too early");
-    terminal.wait_for(&format!("{} is rejected\r\n", id("req", 1)));
+    terminal.wait_for(&format!("{} is rejected: too early\r\n", id("req", 1)));
     terminal.reply("2 yes, 2 no, details, later? ", "later");
     terminal.wait_for(&format!("{} is undecided and stays in the inbox", id("req", 2)));
     // The turn does not wait for a person who left, and then waits again. A stream begins with all earlier events.
@@ -152,8 +144,7 @@ fn each_request_of_an_output_is_decided_by_its_number() {
     assert_eq!(seen.matches("your decision on").count(), 2, "{seen}");
     let streams = host.asked().into_iter().map(|asked| asked.line).filter(|line| line.contains("/events"));
     assert_eq!(streams.map(|line| line.contains("decides=true")).collect::<Vec<_>>(), [true, false, true]);
-    let rejected = format!("POST /v1/requests/{}/reject", id("req", 1));
-    assert_eq!(decided(&host), [(rejected, json!({"reason": "too early"}))]);
+    assert_eq!(decisions(&host), [decision(&id("req", 1), json!({"reject": "too early"}))]);
 }
 
 #[test]
@@ -170,13 +161,13 @@ fn typeahead_before_the_page_decides_nothing() {
     terminal.type_in("es\n");
     terminal.wait_for("nothing was decided");
     terminal.wait_for(QUESTION);
-    assert_eq!(decided(&host), []);
+    assert_eq!(decisions(&host), []);
     terminal.type_in("no\n");
     terminal.reply("reason (may be empty): ", "");
     terminal.wait_for("is rejected");
     finish_with(terminal, events, &["1 yes", "yes", "1 y"]);
-    assert_eq!(decided(&host).len(), 1);
-    assert_eq!(decisions(&host).len(), 2, "no line that was typed before the page is sent");
+    assert_eq!(decisions(&host).len(), 1);
+    assert_eq!(posts(&host).len(), 2, "no line that was typed before the page is sent");
 }
 
 #[test]
@@ -196,7 +187,7 @@ fn forged_page_in_an_answer_has_no_mark_of_the_host() {
     terminal.wait_for("1 yes\r\n");
     send(&events, "request", request(1, "pending"));
     terminal.wait_for(QUESTION);
-    assert_eq!(decided(&host), []);
+    assert_eq!(decisions(&host), []);
     let refused = (
         "stage",
         json!({
@@ -218,12 +209,7 @@ fn forged_page_in_an_answer_has_no_mark_of_the_host() {
 
 #[test]
 fn decision_elsewhere_and_the_end_of_a_request_are_shown() {
-    for (status, words) in [
-        ("approved", "was approved elsewhere\r\n"),
-        ("rejected", "was rejected elsewhere: too early\r\n"),
-        ("expired", "is up\r\n"),
-        ("withdrawn", "is withdrawn\r\n"),
-    ] {
+    for status in ["approved", "rejected", "expired", "withdrawn"] {
         let (host, events, mut terminal) = at_the_question(vec![]);
         send(&events, "request", request(2, "pending"));
         terminal.type_in("1 y");
@@ -231,17 +217,16 @@ fn decision_elsewhere_and_the_end_of_a_request_are_shown() {
         send(&events, "request", request(2, status));
         send(&events, "request", request(1, status));
         for number in [1, 2] {
-            terminal.wait_for(&format!("{MARK}{number} of 2⟧"));
-            terminal.wait_for(words);
+            terminal.wait_for(&format!("{MARK}{number} of 2⟧ {} is {status}\r\n", id("req", number)));
         }
         finish_with(terminal, events, &["1 y"]);
-        assert_eq!(decided(&host), [], "{status}");
+        assert_eq!(decisions(&host), [], "{status}");
     }
 }
 
 #[test]
 fn turn_that_continues_closes_the_question() {
-    let (host, events, mut terminal) = at_the_question(vec![call_entry(1, true)]);
+    let (host, events, mut terminal) = at_the_question(vec![request(1, "pending")]);
     events.send(stage("model.asked")).expect("a stream");
     terminal.wait_for(&format!("the turn no longer waits for {}", id("req", 1)));
     terminal.reply("inbox: ironctl inbox\r\n", "1 yes");
@@ -252,7 +237,7 @@ fn turn_that_continues_closes_the_question() {
     terminal.wait_for("1 call waits: /inbox 1");
     terminal.drop_kept(&["1 yes"]);
     terminal.leave();
-    assert_eq!(decisions(&host).len(), 1, "the late answer is neither a decision nor a message");
+    assert_eq!(posts(&host).len(), 1, "the late answer is neither a decision nor a message");
 }
 
 #[test]
@@ -265,7 +250,7 @@ fn ctrl_c_at_the_question_cancels_the_turn() {
     send(&events, "message", notice("This was cancelled."));
     terminal.wait_for("This was cancelled.");
     terminal.leave();
-    assert_eq!(decided(&host), []);
+    assert_eq!(decisions(&host), []);
 }
 
 #[test]
@@ -277,22 +262,22 @@ fn call_of_a_single_message_is_decided_inline() {
     terminal.wait_for("is approved");
     send(&events, "message", view(Some("Posted."), None));
     terminal.end_after("Posted.", 0);
-    assert_eq!(decided(&host), [approved(2)]);
+    assert_eq!(decisions(&host), [approval(&id("req", 2), PAGE)]);
 }
 
 #[test]
 fn call_for_other_people_is_one_line_without_a_question() {
-    let (host, events) = host_in_a_turn(vec![call_entry(1, false)]);
-    let mut terminal = say_hello(&host, &events);
     let mut others = request(1, "pending");
-    others["yours"] = false.into();
+    (others["yours"], others["summary"]) = (json!(false), json!(format!("{} waits for other people", id("req", 1))));
+    let (host, events) = host_in_a_turn(vec![others.clone()]);
+    let mut terminal = say_hello(&host, &events);
     send(&events, "request", others.clone());
     send(&events, "request", others);
-    terminal.wait_for(&format!("a call waits for other people: {}\r\n", id("req", 1)));
+    terminal.wait_for(&format!("{} waits for other people\r\n", id("req", 1)));
     send(&events, "request", request(1, "approved"));
     let seen = finish(terminal, events);
     assert_eq!((seen.matches("other people").count(), seen.contains(MARK)), (1, false), "{seen}");
-    assert_eq!(decided(&host), []);
+    assert_eq!(decisions(&host), []);
 }
 
 #[test]
@@ -312,7 +297,7 @@ fn inline_page_with_another_digest_is_not_shown() {
     terminal.wait_for("contains terminal control characters");
     let seen = finish(terminal, fourth.0);
     assert!(!seen.contains("EFFECT") && !seen.contains("1 yes"), "{seen}");
-    assert_eq!(decided(&host), []);
+    assert_eq!(decisions(&host), []);
 }
 
 #[test]
@@ -324,8 +309,7 @@ fn refused_decision_is_shown_and_the_answer_continues() {
         line if line.contains("/events") => {
             Answer::later_events(streams.lock().expect("the only one").next().expect("a stream"))
         }
-        line if line.ends_with("/approve") => Answer::refusal("shown_differs", "another page", "read it again"),
-        "GET /v1/inbox" => Answer::json(json!([])),
+        line if line.ends_with("/decision") => Answer::refusal("shown_differs", "another page", "read it again"),
         other => conversation(other, ""),
     });
     let mut terminal = say_hello(&host, &events);
@@ -335,7 +319,7 @@ fn refused_decision_is_shown_and_the_answer_continues() {
     again.send(("message", view(Some("Posted."), None))).expect("a stream");
     terminal.wait_for("assistant> Posted.");
     terminal.leave();
-    assert_eq!(decided(&host), [approved(1)]);
+    assert_eq!(decisions(&host), [approval(&id("req", 1), PAGE)]);
 }
 
 #[test]

@@ -39,7 +39,7 @@ const TITLES: [&str; 4] = [
 const URL: &str = "https://hooks.example/services/T0000000000/B00000000000/aaaaaaaaaaaaaaaaaaaaaaaa?wait=true";
 
 /// Returns a sample of the contract.
-fn sample(name: &str) -> Value {
+pub fn sample(name: &str) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(SAMPLES).join(format!("operator.{name}.json"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     serde_json::from_str(&text).expect("a sample is JSON")
@@ -136,6 +136,29 @@ fn server(at: usize, server: &mut Value) {
     server["agents"] = json!([{ "agent": "assistant", "tools": names }, { "agent": "coder", "tools": [names[0]] }]);
 }
 
+/// Returns calls, questions and changes, of which some wait.
+fn month_of_waiting() -> Value {
+    let status = |at: usize| json!(["pending", "done", "rejected", "failed"][at % 4]);
+    let by = |at: usize, entry: &mut Value| {
+        (entry["agent"], entry["requested_by"]["name"]) = (json!(AGENTS[at % 5]), json!(AGENTS[at % 5]));
+    };
+    let calls = month("waiting", 6, |at, call| {
+        by(at, call);
+        (call["status"], call["may_reject"]) = (status(at), json!(at == 4));
+    });
+    let questions = month("waiting.question", 4, |at, question| {
+        by(at, question);
+        question["question"] =
+            json!("Which of the two environments do you mean: the one for tests, or the one that people use?");
+    });
+    let changes = month("waiting.change", 6, |at, change| {
+        by(at, change);
+        change["status"] = status(at);
+        change["subject"] = json!(["mcp_register", "destinations", "enabled_tools", "egress"][at % 4]);
+    });
+    [calls, questions, changes].into_iter().flat_map(|all| all.as_array().cloned().unwrap_or_default()).collect()
+}
+
 /// Returns the answer of a host after a month of use.
 fn answer(line: &str) -> Answer {
     let path = line.split('?').next().unwrap_or_default();
@@ -160,17 +183,10 @@ fn answer(line: &str) -> Answer {
             channel["name"] = json!(["desk", "shop", "team-telegram"][at]);
             channel["url"] = json!(URL);
         }),
-        "GET /v1/changes" => json!({ "changes": month("change_summary", 12, |at, change| {
-            change["kind"] = json!(["mcp_register", "destinations", "enabled_tools", "egress"][at % 4]);
-            change["status"] = json!(["pending", "applied", "rejected", "failed"][at % 4]);
-            change["agent"]["name"] = json!(AGENTS[at % 5]);
-            change["requested_by"]["name"] = json!(AGENTS[at % 5]);
-        }), "more": false }),
-        "GET /v1/questions" => month("inbox_entry.question", 4, |_, question| {
-            question["agent"] = json!("assistant");
-            question["question"] =
-                json!("Which of the two environments do you mean: the one for tests, or the one that people use?");
-        }),
+        "GET /v1/waiting" => json!({ "entries": month_of_waiting(), "more": false }),
+        "GET /v1/waiting/req_01kagq8t000000000000000001" => sample("waiting"),
+        "GET /v1/waiting/qst_01kagq8t000000000000000001" => sample("waiting.answered"),
+        "GET /v1/waiting/chg_01kagq8t000000000000000001" => sample("waiting.change"),
         "GET /v1/allowances" => month("allowance", 6, |at, allowance| allowance["id"] = json!(at + 1)),
         "GET /v1/destinations" => month("destination", 6, |at, held| {
             held["agent"] = json!(AGENTS[at % 5]);
@@ -251,7 +267,6 @@ fn answer(line: &str) -> Answer {
             why
         }
         "GET /v1/calls/call_01kagq8t000000000000000001/why" => sample("call_why"),
-        "GET /v1/requests/req_01kagq8t000000000000000001" => sample("call_request"),
         _ => return Answer::missing("unexpected", line),
     })
 }
@@ -264,7 +279,7 @@ const LISTS: &[(&str, &[&str])] = &[
     ("agent", &["agent", "show", "assistant"]),
     ("allowances", &["allowance", "list"]),
     ("call", &["why", "call_01kagq8t000000000000000001"]),
-    ("changes", &["change", "list"]),
+    ("change", &["why", "chg_01kagq8t000000000000000001"]),
     ("channels", &["channel", "list"]),
     ("dead_letters", &["delivery", "list"]),
     ("destinations", &["destination", "list"]),
@@ -282,7 +297,8 @@ const LISTS: &[(&str, &[&str])] = &[
     ("people", &["person", "list"]),
     ("person", &["person", "show", "Alice"]),
     ("presets", &["model", "presets"]),
-    ("questions", &["question", "list"]),
+    ("question", &["why", "qst_01kagq8t000000000000000001"]),
+    ("question_page", &["inbox", "show", "qst_01kagq8t000000000000000001"]),
     ("request", &["why", "req_01kagq8t000000000000000001"]),
     ("schedules", &["schedule", "list"]),
     ("secrets", &["secret", "list"]),
@@ -298,6 +314,7 @@ const LISTS: &[(&str, &[&str])] = &[
     ("tool", &["tool", "show", "write_file"]),
     ("tools", &["tool", "list"]),
     ("usage", &["usage", "--days", "30"]),
+    ("waiting", &["inbox", "list"]),
     ("usage_by_session", &["usage", "--days", "30", "--by-session"]),
 ];
 
@@ -338,7 +355,7 @@ fn every_list_of_a_month_fits_a_terminal_of_80_columns() {
 #[test]
 fn list_in_a_pipe_is_one_line_a_row_with_each_column() {
     let host = FakeHost::new(|line, _| answer(line));
-    for (words, rows) in [(&["session", "list"][..], 56), (&["agent", "list"], 5), (&["change", "list"], 12)] {
+    for (words, rows) in [(&["session", "list"][..], 56), (&["agent", "list"], 5), (&["inbox", "list"], 16)] {
         let (code, out, _) = host.ironctl(words);
         assert_eq!((code, out.lines().count()), (0, rows + 1), "{words:?}: {out}");
     }

@@ -2,7 +2,6 @@
 //!
 //! They need no real host, no network and no privilege. See [`fake_host`].
 
-mod agent_questions;
 mod chat;
 mod command_line;
 mod everyday;
@@ -25,4 +24,5 @@ mod skills;
 mod stops;
 mod terminal;
 mod typed_ahead;
+mod waiting;
 mod wrapping;

@@ -3,8 +3,8 @@
 //! See [`crate::everyday`] for other changes in one line.
 
 use crate::fake_host::{Answer, FakeHost, code_of, json_of, status};
-use crate::inbox::{ID, change_is, decisions};
 use crate::terminal::Terminal;
+use crate::waiting::{Held, ID, change, posts};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -44,23 +44,21 @@ fn server(state: &str) -> Value {
 
 /// Starts a host with this server, which takes each change; the caller may approve it if it is `yours`.
 fn host_with(server: Value, yours: bool) -> FakeHost {
-    FakeHost::new(move |line, _| match line {
+    let held = Held::new([change("pending")]);
+    FakeHost::new(move |line, asked| match line {
         "POST /v1/changes" => Answer::json(json!({
             "id": ID, "status": "pending", "again": false, "yours": yours, "waits_for": "an owner of this host"
         })),
-        line if line.ends_with("/approve") => change_is("applied"),
-        line if line.ends_with("/reject") => change_is("rejected"),
-        line if line.starts_with("GET /v1/changes/chg_") => change_is("pending"),
         "GET /v1/mcp" => Answer::json(json!([server])),
         "GET /v1/mcp/files" | "POST /v1/mcp/files/look" => Answer::json(server.clone()),
         "GET /v1/models" | "GET /v1/channels" => Answer::json(json!([])),
-        _ => Answer::json(status(Path::new("/h"), 4242)),
+        _ => held.answer(asked).unwrap_or_else(|| Answer::json(status(Path::new("/h"), 4242))),
     })
 }
 
 /// Returns agent, kind and payload of each submitted change.
 fn submitted(host: &FakeHost) -> Vec<(Value, Value, Value)> {
-    let changes = decisions(host).into_iter().filter(|(line, _)| line == "POST /v1/changes");
+    let changes = posts(host).into_iter().filter(|(line, _)| line == "POST /v1/changes");
     changes.map(|(_, body)| (body["agent"].clone(), body["kind"].clone(), body["payload"].clone())).collect()
 }
 
@@ -113,7 +111,7 @@ fn add_on_a_terminal_continues_with_the_confirmation() {
     let confirm = json!({"server": "files", "digest": "0f".repeat(32), "manifest": "[[tool]]\n"});
     assert_eq!(submitted(&host)[1], (Value::Null, json!("mcp_confirm"), confirm));
     let looks: Vec<Value> =
-        decisions(&host).into_iter().filter(|(line, _)| line.ends_with("/look")).map(|(_, body)| body).collect();
+        posts(&host).into_iter().filter(|(line, _)| line.ends_with("/look")).map(|(_, body)| body).collect();
     assert_eq!(looks, [json!({"manifest": "[[tool]]\n"})]);
 }
 
@@ -206,7 +204,8 @@ fn import_stores_only_the_missing_secrets_of_a_file() {
         "env": {"HUB_TOKEN": "value-in-the-file", "API_KEY": "${input:key}", "OLD_KEY": "x", "LEVEL": "debug"}
     }}});
     std::fs::write(file.path(), text.to_string()).expect("written");
-    let host = FakeHost::new(move |line, _| match line {
+    let held = Held::new([change("pending")]);
+    let host = FakeHost::new(move |line, asked| match line {
         "POST /v1/mcp-commands/resolve" => {
             Answer::json(json!({"command": ["hub-server"], "npm": ["hub@1.2.3"], "programs": ["hub-server"]}))
         }
@@ -218,9 +217,7 @@ fn import_stores_only_the_missing_secrets_of_a_file() {
         "POST /v1/changes" => Answer::json(json!({
             "id": ID, "status": "pending", "again": false, "yours": true, "waits_for": "an owner of this host"
         })),
-        line if line.ends_with("/approve") => change_is("applied"),
-        line if line.starts_with("GET /v1/changes/chg_") => change_is("pending"),
-        _ => Answer::json(status(Path::new("/h"), 4242)),
+        _ => held.answer(asked).unwrap_or_else(|| Answer::json(status(Path::new("/h"), 4242))),
     });
     let path = file.path().to_str().expect("a path");
     let (code, out, err) = host.ironctl(&["mcp", "import", path, "--yes"]);
@@ -230,7 +227,7 @@ fn import_stores_only_the_missing_secrets_of_a_file() {
     let (code, out, err) = host.ironctl(&["mcp", "import", path, "--yes", "--secrets-from-file"]);
     assert_eq!(code, 0, "{out}{err}");
     assert!(err.contains("Hub: its package brings hub-server") && err.contains("ironctl mcp test hub"), "{err}");
-    let stored = decisions(&host).into_iter().filter(|(line, _)| line == "POST /v1/secrets").map(|(_, body)| body);
+    let stored = posts(&host).into_iter().filter(|(line, _)| line == "POST /v1/secrets").map(|(_, body)| body);
     let wanted = [json!({"name": "hub-token", "value": "value-in-the-file"})];
     assert_eq!(stored.collect::<Vec<_>>(), wanted, "a stored secret is kept");
     let payload = json!({

@@ -3,8 +3,8 @@
 //! They never compare a whole table, because columns move. See [`crate::chat`].
 
 use crate::fake_host::{Answer, FakeHost, agent, code_of, json_of, status, view};
-use crate::inbox::{ID, change, digest};
 use crate::terminal::Terminal;
+use crate::waiting::{Held, ID, approval, decision, decisions, posts, waiting};
 use serde_json::json;
 use std::path::Path;
 
@@ -106,29 +106,19 @@ fn answer_of_an_unexpected_shape_names_the_versions() {
 #[test]
 fn lowered_guard_is_reviewed_on_a_terminal() {
     let page = "EFFECT\n  Turn OFF the protection.\n\nWARNINGS\n  !! This host NO LONGER CHECKS text.\n";
-    let host = FakeHost::new(move |line, _| match line {
-        "POST /v1/changes" => Answer::json(json!({"id": ID, "status": "pending", "yours": true})),
-        _ => {
-            let status = match line.rsplit('/').next() {
-                Some("approve") => "applied",
-                Some("reject") => "rejected",
-                _ => "pending",
-            };
-            let mut settings = change(ID, status, page, &digest(page));
-            settings["kind"] = json!("settings");
-            (settings["before"], settings["after"]) = (json!({"mode": "enforce"}), json!({"mode": "dangerous_off"}));
-            Answer::json(settings)
-        }
-    });
-    let posts = || host.posted().into_iter().map(|asked| asked.line).collect::<Vec<_>>();
     let words = ["agent", "set", "assistant", "--mode", "dangerous_off"];
-    let mut terminal = Terminal::running(&host, &words, Some(100));
-    terminal.wait_for("NO LONGER CHECKS");
-    terminal.reply("approve, reject, quit? ", "quit");
-    assert_eq!(terminal.end(), 1);
-    assert_eq!(posts(), ["POST /v1/changes", &format!("POST /v1/changes/{ID}/reject")]);
-    let mut terminal = Terminal::running(&host, &words, Some(100));
-    terminal.reply("approve, reject, quit? ", "approve");
-    terminal.end_after("chg_00000000000000000000000001 is applied", 0);
-    assert_eq!(posts().last().map(String::as_str), Some(format!("POST /v1/changes/{ID}/approve").as_str()));
+    for (typed, code, decided) in [("quit", 1, decision(ID, json!({"reject": ""}))), ("approve", 0, approval(ID, page))]
+    {
+        let held = Held::new([waiting(ID, "pending", page)]);
+        let host = FakeHost::new(move |line, asked| match line {
+            "POST /v1/changes" => Answer::json(json!({"id": ID, "status": "pending", "yours": true})),
+            _ => held.answer(asked).expect("a request about the change"),
+        });
+        let mut terminal = Terminal::running(&host, &words, Some(100));
+        terminal.wait_for("NO LONGER CHECKS");
+        terminal.reply("approve, reject, quit? ", typed);
+        assert_eq!(terminal.end(), code);
+        assert_eq!(posts(&host)[0].0, "POST /v1/changes");
+        assert_eq!(decisions(&host), [decided]);
+    }
 }

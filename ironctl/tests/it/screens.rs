@@ -3,9 +3,9 @@
 //! The pages are the golden files of the host. A terminal emulator shows what a person sees. See [`crate::terminal`].
 
 use crate::fake_host::{Answer, FakeHost};
-use crate::inbox::{decisions, digest, host_that_shows, host_with_three};
-use crate::requests::request;
+use crate::inbox::host_with_three;
 use crate::terminal::Terminal;
+use crate::waiting::{ID, approval, decision, decisions, digest, host_that_shows, waiting};
 use serde_json::json;
 use std::path::Path;
 
@@ -189,19 +189,19 @@ fn yes_counts_only_after_every_line_of_the_effect() {
     terminal.type_in("details\n");
     terminal.wait_for("  change: chg_00000000000000000000000001");
     terminal.reply("approve, reject, details, quit? ", "approve");
-    terminal.end_after("chg_00000000000000000000000001 is applied", 0);
-    assert_eq!(decisions(&host)[0].1, json!({"shown": digest(text)}), "the digest covers all of it");
+    terminal.end_after("chg_00000000000000000000000001 is done", 0);
+    assert_eq!(decisions(&host), [approval(ID, text)], "the digest covers all of it");
 }
 
 #[test]
 fn word_at_the_pager_is_that_word_and_no_enter() {
     let text: &'static str = long_page().leak();
-    for (command, word, line) in [
-        (&["approve", "chg_00000000000000000000000001"][..], "quit", None),
-        (&["inbox"], "quit", None),
-        (&["inbox"], "skip", None),
-        (&["inbox"], "later", None),
-        (&["inbox"], "reject", Some("POST /v1/changes/chg_00000000000000000000000001/reject")),
+    for (command, word) in [
+        (&["approve", ID][..], "quit"),
+        (&["inbox"], "quit"),
+        (&["inbox"], "skip"),
+        (&["inbox"], "later"),
+        (&["inbox"], "reject"),
     ] {
         let host = host_that_shows(text, digest(text));
         let mut terminal = Terminal::sized(&host, command, 80, 24);
@@ -211,8 +211,8 @@ fn word_at_the_pager_is_that_word_and_no_enter() {
         }
         let seen_of = terminal.end_with_screen();
         assert!(!seen_of.contains("| line 25"), "{command:?} {word}: {seen_of}");
-        let posted: Vec<String> = decisions(&host).into_iter().map(|(line, _)| line).collect();
-        assert_eq!(posted, line.map(str::to_owned).into_iter().collect::<Vec<_>>(), "{command:?} {word}");
+        let rejected = (word == "reject").then(|| decision(ID, json!({"reject": ""})));
+        assert_eq!(decisions(&host), rejected.into_iter().collect::<Vec<_>>(), "{command:?} {word}");
     }
 }
 
@@ -223,14 +223,13 @@ fn diff_of_a_push_is_shown_by_details_or_why() {
     let lines = |from: u32, to: u32| (from..to).map(|line| format!("  + | added {line}\n")).collect::<String>();
     let part = move |from: u32, to: u32, next: Option<u32>| json!({ "digest": digest("diff"), "text": lines(from, to), "next": next, "left_off": if next.is_none() { 7 } else { 0 } });
     let host = FakeHost::new(move |line, _| match line {
-        "GET /v1/requests/req_00000000000000000000000001" => {
-            let mut push = request(1, "pending");
-            push["tool"] = json!("git_push");
-            (push["shown"], push["shown_digest"]) = (json!(PAGE), json!(digest(PAGE)));
+        "GET /v1/waiting/req_00000000000000000000000001" => {
+            let mut push = waiting("req_00000000000000000000000001", "pending", PAGE);
+            push["subject"] = json!("git_push");
             Answer::json(push)
         }
-        "GET /v1/requests/req_00000000000000000000000001/diff" => Answer::json(part(0, 20, Some(20))),
-        "GET /v1/requests/req_00000000000000000000000001/diff?from=20" => Answer::json(part(20, 36, None)),
+        "GET /v1/waiting/req_00000000000000000000000001/diff" => Answer::json(part(0, 20, Some(20))),
+        "GET /v1/waiting/req_00000000000000000000000001/diff?from=20" => Answer::json(part(20, 36, None)),
         _ => Answer::missing("request_unknown", "there is no such approval request"),
     });
     let mut terminal = Terminal::sized(&host, &["approve", "req_00000000000000000000000001"], 80, 24);

@@ -4,8 +4,8 @@
 
 use crate::chat::conversation;
 use crate::fake_host::{Answer, FakeHost, view};
-use crate::inbox::{ID, TEXT, change, digest, entry};
 use crate::terminal::Terminal;
+use crate::waiting::{Held, ID, change};
 use serde_json::{Value, json};
 
 const COLUMNS: u16 = 80;
@@ -27,16 +27,13 @@ fn schedule() -> Value {
 
 /// Starts a host with a change of this person that other people decide on.
 fn host() -> FakeHost {
-    FakeHost::new(|line, _| match line {
-        "GET /v1/inbox" => {
-            let mut own = entry(ID);
-            (own["yours"], own["may_reject"]) = (json!(false), json!(true));
-            Answer::json(json!({ "entries": [own], "more": false }))
-        }
-        "GET /v1/allowances/offers" | "GET /v1/unread" => Answer::json(json!([])),
+    let mut own = change("pending");
+    (own["yours"], own["may_reject"]) = (json!(false), json!(true));
+    let held = Held::new([own]);
+    FakeHost::new(move |line, asked| match line {
         "POST /v1/schedules/monday/resume" => Answer::refusal("schedule_state", MESSAGE, HINT),
         "POST /v1/schedules/monday/pause" => Answer::json(schedule()),
-        other => conversation(other, REPLY),
+        other => held.answer(asked).unwrap_or_else(|| conversation(other, REPLY)),
     })
 }
 
@@ -55,7 +52,7 @@ fn sentences_end_their_lines_between_words() {
     for (words, expected) in [
         (&["schedule", "resume", "monday"][..], format!("error: {MESSAGE} hint: {HINT}")),
         (&["schedule", "pause", "monday"], "schedule water-the-plants of clerk is active; next:".to_owned()),
-        (&["inbox"], format!("{ID} waits for other people (`ironctl reject {ID}` withdraws it): change: persona")),
+        (&["inbox"], format!("{ID} waits for other people (`ironctl reject {ID}` ends it): change: Make agent")),
     ] {
         let shown = Terminal::sized(&host, words, COLUMNS, ROWS).end_with_screen();
         assert_eq!(faults(&shown, &expected), Vec::<String>::new(), "{words:?}: {shown}");
@@ -78,7 +75,6 @@ fn answer_ends_its_lines_between_words_while_it_comes() {
             events.push(("message", view(Some(REPLY), None)));
             Answer::events(&events)
         }
-        "GET /v1/inbox" | "GET /v1/allowances/offers" => Answer::json(json!([])),
         other => conversation(other, REPLY),
     });
     let mut terminal = Terminal::sized(&host, &["chat", "assistant"], COLUMNS, ROWS);
@@ -87,22 +83,4 @@ fn answer_ends_its_lines_between_words_while_it_comes() {
     let shown = terminal.lines().join("\r\n");
     assert_eq!(faults(&shown, REPLY), Vec::<String>::new(), "{shown}");
     terminal.leave();
-}
-
-#[test]
-fn decided_change_is_refused_without_its_page() {
-    let host = FakeHost::new(|line, _| match line.starts_with("GET ") {
-        true => Answer::json(change(ID, "rejected", TEXT, &digest(TEXT))),
-        false => Answer::refusal("change_decided", "it is rejected already", ""),
-    });
-    let (code, out, err) = host.ironctl(&["approve", ID]);
-    assert_eq!((code, out.as_str(), err.as_str()), (1, "", "error: it is rejected already\n"));
-    let (_, out, _) = host.ironctl(&["reject", ID]);
-    assert_eq!(out, "");
-    let host = FakeHost::new(|_, _| {
-        let mut ended = change(ID, "withdrawn", TEXT, &digest(TEXT));
-        ended["outcome"] = json!("");
-        Answer::json(ended)
-    });
-    assert_eq!(host.output(&["reject", ID]), format!("{ID} is withdrawn\n"));
 }

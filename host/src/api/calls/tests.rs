@@ -84,7 +84,7 @@ fn refused_call_is_never_silent() {
 
 #[test]
 fn call_waits_only_while_its_own_request_waits() {
-    use requests::Status;
+    use ironclaw_operator::WaitingStatus as Status;
     let waits = summary_of_asked(Some(Status::Pending));
     for ended in [None, Some(Status::Approved), Some(Status::Rejected), Some(Status::Expired), Some(Status::Withdrawn)]
     {

@@ -2,12 +2,12 @@
 //! message.
 //!
 //! Stages, requests and messages come from the record. A client that decides counts as present while its stream is open,
-//! until the host stops. See [`crate::gateway::requests::Presence`].
+//! until the host stops. See [`crate::gateway::waiting::Presence`].
 
 use super::super::auth::{Current, check_still_valid};
 use super::super::handler::{Answer, Api, Caller};
-use super::super::requests;
 use super::super::streaming::{PartialOutput, ProgressOfCalls};
+use super::super::waiting::calls_for_message;
 use super::waiting::{settled, with_wait_reason};
 use super::{mark_read, own_message, read_view};
 use crate::registry::Person;
@@ -15,7 +15,7 @@ use axum::extract::{Path, Query};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::seam::message::Status;
-use ironclaw_operator::{CallRequest, DenialCode, Draft, MessageView, Stage};
+use ironclaw_operator::{DenialCode, Draft, MessageView, Stage, Waiting};
 use ironclaw_state::Committed;
 use ironclaw_store::refusal::Refusal;
 use serde::{Deserialize, Serialize};
@@ -40,7 +40,7 @@ pub async fn events(
     Query(query): Query<Follow>,
 ) -> Result<Sse<impl futures_core::Stream<Item = Result<Event, Infallible>>>, Answer> {
     let found = own_message(&api, &person, &message).await?;
-    let present = query.decides.then(|| api.requests.presence.enter(found.id, person.id));
+    let present = query.decides.then(|| api.gateway.presence.enter(found.id, person.id));
     let id = found.id;
     let (sender, receiver) = tokio::sync::mpsc::channel(16);
     tokio::spawn(async move {
@@ -54,7 +54,7 @@ pub async fn events(
 type EventSender = tokio::sync::mpsc::Sender<Result<Event, Infallible>>;
 
 async fn follow(api: &Api, id: MessageId, person: &Person, current: &Current, to: &EventSender) -> Result<(), Answer> {
-    let mut changed = api.requests.watch();
+    let mut changed = api.gateway.watch();
     let mut events = api.record.state.events();
     let mut shortages = api.sessions.shortages();
     let (mut shown, mut last, mut said) = (Vec::new(), None, None);
@@ -70,7 +70,7 @@ async fn follow(api: &Api, id: MessageId, person: &Person, current: &Current, to
         let view = read_view(api, id).await?;
         changed.mark_unchanged();
         for request in requests_of(api, person, &view).await? {
-            let told = (request.id, request.status);
+            let told = (request.entry.id, request.entry.status);
             if !shown.contains(&told) {
                 shown.push(told);
                 send_event(api, current, to, "request", request).await?;
@@ -118,9 +118,9 @@ async fn gone(api: &Api, to: &EventSender) {
 }
 
 /// Returns the approval requests of the message that this person may see.
-async fn requests_of(api: &Api, person: &Person, view: &MessageView) -> Result<Vec<CallRequest>, Answer> {
-    let (all, person, view) = (Arc::clone(&api.requests), person.clone(), view.clone());
-    Ok(api.state().read_committed(move |tx| requests::for_message(tx, &all, &person, &view)).await?)
+async fn requests_of(api: &Api, person: &Person, view: &MessageView) -> Result<Vec<Waiting>, Answer> {
+    let (all, person, view) = (Arc::clone(&api.gateway), person.clone(), view.clone());
+    Ok(api.state().read_committed(move |tx| calls_for_message(tx, &all, &person, &view)).await?)
 }
 
 /// Returns true if an event may change the view of this message.

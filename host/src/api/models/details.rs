@@ -58,10 +58,10 @@ pub async fn set(
     Path(model): Path<String>,
     Body(wanted): Body<SettingsOfModel>,
 ) -> Reply<ModelDetails> {
-    let (changes, named) = (Arc::clone(&api.changes), model.clone());
+    let (gateway, named) = (Arc::clone(&api.gateway), model.clone());
     let set = change(&api, move |tx| {
         let set = models::known(tx, &model).and_then(|()| {
-            check_may_set(tx, &changes.settings().policy, &by, &model, true, false)?;
+            check_may_set(tx, &gateway.now().policy, &by, &model, true, false)?;
             settings::set(tx, &model, wanted, by.id)
         });
         set.map_err(|denied| denied.noted(|refusal| record_refusal(tx, REFUSED, by.id, refusal)).widen())

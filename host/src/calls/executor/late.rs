@@ -1,4 +1,4 @@
-//! Approved calls for which no open turn waits: the worker that runs them and ends requests in time, and the way of a result to its model.
+//! Approved calls for which no open turn waits: the worker that runs them, and the way of a result to its model.
 //!
 //! A call belongs to the task of its message, and not to a turn that may be closed. If the message waits for another attempt, the result
 //! becomes a result of the interrupted attempt, and the next one begins with it: see [`requests::is_any_due`]. Otherwise the model knows
@@ -6,7 +6,7 @@
 //! [`ironclaw_store::worker`] for the loop.
 
 use super::{Executor, Place, When};
-use crate::gateway::requests::{self, Row, Status};
+use crate::gateway::requests::{self, Row};
 use crate::registry::tools;
 use crate::sessions::store::Session;
 use crate::sessions::{Wake, store};
@@ -37,13 +37,13 @@ use tokio::sync::broadcast::error::RecvError;
 /// The bound on the follow-up turns that descend from one message. People approved the call of each of them.
 pub(super) const FOLLOW_UPS_MAX: u64 = 20;
 
-/// The bound on requests that one pass ends or runs.
+/// The bound on calls that one pass runs.
 const AT_ONCE_MAX: usize = 64;
 
 /// The time that a late request may take.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// The worker of requests: it runs approved calls whose turn does not wait, and ends requests whose time is over.
+/// The worker that runs approved calls whose turn does not wait.
 pub struct LateCalls {
     executor: Arc<Executor>,
     wake: Arc<dyn Wake>,
@@ -53,14 +53,12 @@ pub struct LateCalls {
     due: Vec<CallId>,
 }
 
-/// The approved requests, and the time of the next work.
+/// The approved requests.
 struct Work {
     /// Those whose call no open turn waits for.
     due: Vec<Row>,
     /// Whether there are others, whose turn runs them.
     has_others: bool,
-    /// Milliseconds until a request ends or people are reminded of it.
-    next: Option<i64>,
 }
 
 impl LateCalls {
@@ -68,10 +66,10 @@ impl LateCalls {
         Self { executor, wake, closings: None, due: Vec::new() }
     }
 
-    /// Runs approved calls and ends requests, until the host stops.
+    /// Runs approved calls, until the host stops.
     pub async fn run(self, shutdown: Shutdown) {
-        let requests = Arc::clone(&self.executor.requests);
-        worker::run(self, &requests.bell, &shutdown).await;
+        let gateway = Arc::clone(&self.executor.gateway);
+        worker::run(self, &gateway.bells.calls, &shutdown).await;
     }
 }
 
@@ -81,7 +79,6 @@ impl Due for LateCalls {
     const PAUSE_MAX: Duration = Duration::from_secs(3600);
 
     async fn process_due(&mut self) -> Result<Wait, Error> {
-        self.end_in_time().await?;
         if self.executor.latch.is_shut() {
             return Ok(Wait::Bell);
         }
@@ -113,7 +110,7 @@ impl Due for LateCalls {
             // A turn may have ended before the watch began.
             return Ok(Wait::AtMost(Duration::ZERO));
         }
-        Ok(work.next.map_or(Wait::Bell, |ms| Wait::AtMost(Duration::from_millis(u64::try_from(ms).unwrap_or(0) + 1))))
+        Ok(Wait::Bell)
     }
 
     /// Waits for the end of a turn, while an approved call has an open one.
@@ -131,32 +128,6 @@ impl Due for LateCalls {
 }
 
 impl LateCalls {
-    /// Ends the requests whose time is over, and reminds people of those that end soon.
-    async fn end_in_time(&self) -> Result<(), Error> {
-        let (record, settings) = (Arc::clone(&self.executor.record), self.executor.settings.now());
-        let end = self.executor.record.state.write(move |tx| {
-            let ended = requests::ended(tx, tx.expiry_time(), AT_ONCE_MAX)?;
-            for row in &ended {
-                let words = match row.status {
-                    Status::Approved => "its approvals were not used in time",
-                    _ => "no decision in time",
-                };
-                requests::end(tx, &record, row, Status::Expired, None, words)?;
-            }
-            requests::expires_soon(tx, &settings.policy)?;
-            Ok::<_, Error>(ended)
-        });
-        for row in end.await? {
-            self.executor.requests.announce_end();
-            match row.status {
-                // A message may have waited for the call, and a notice waits for its delivery.
-                Status::Approved => self.wake.wake(row.session),
-                _ => self.wake.nudge(row.session),
-            }
-        }
-        Ok(())
-    }
-
     /// Watches the ends of turns only while an approved call has an open one. Returns whether the watch begins.
     fn rewatch(&mut self, has_others: bool) -> bool {
         let begins = has_others && self.closings.is_none();
@@ -210,12 +181,10 @@ pub(super) fn lose(tx: &mut WriteTx<'_>, record: &Record, row: &Row, when: &str)
     requests::notify_unknown(tx, record, row)
 }
 
-/// Reads the approved requests, and the time of the next work.
+/// Reads the approved requests.
 fn read_due(tx: &ReadTx<'_>) -> Result<Work, Error> {
-    let end = requests::next_end(tx)?.map(|at| at - tx.expiry_time());
-    let next = [end, requests::next_reminder(tx)?.map(|at| at - tx.wall())].into_iter().flatten().min();
-    let mut work = Work { due: Vec::new(), has_others: false, next };
-    for row in requests::list(tx, &[Status::Approved], AT_ONCE_MAX)? {
+    let mut work = Work { due: Vec::new(), has_others: false };
+    for row in requests::approved(tx, AT_ONCE_MAX)? {
         // A void call is released: its model makes it again.
         let Some(call) = calls::find(tx, row.call)?.filter(|call| call.state != CallState::Void) else { continue };
         let is_told = call.result.is_some();
@@ -295,7 +264,7 @@ pub(super) fn open_follow_up(
     let Late { place, row, .. } = late;
     let record = &executor.record;
     // The scope of the turn that asked, exactly: a follow-up never has more.
-    let scope = Recorded::continuing(row.scope, false).to_string();
+    let scope = Recorded::continuing(row.own.scope, false).to_string();
     let item = follow_item(place, Labelled::new(words, Provenance::Host), Author::Host, scope.clone())?;
     let (id, digest) = (item.id().message(), item.digest());
     let item = item.record(tx, place.session, &record.sealer)?;

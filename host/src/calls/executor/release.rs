@@ -6,7 +6,8 @@
 
 use super::late::{FOLLOW_UPS_MAX, Late, open_follow_up};
 use super::{Executor, Place, recorded};
-use crate::gateway::requests::{self, Row, Status};
+use crate::gateway::requests::{self, Row};
+use crate::gateway::waiting::Status;
 use crate::sessions::store;
 use crate::turns::calls::{self, CallRow, CallState, ResultBody};
 use crate::turns::turn;
@@ -22,7 +23,7 @@ impl Executor {
     pub async fn release(self: &Arc<Self>, place: Place) -> Result<(), Error> {
         let executor = Arc::clone(self);
         self.record.state.write(move |tx| executor.release_in(tx, &place)).await?;
-        self.requests.announce_end();
+        self.gateway.announce_end();
         Ok(())
     }
 
@@ -60,7 +61,7 @@ impl Executor {
     }
 
     fn end_unreleased(&self, tx: &mut WriteTx<'_>, row: &Row, why: &str) -> Result<(), Error> {
-        requests::end(tx, &self.record, row, Status::Withdrawn, None, why)
+        requests::withdraw(tx, &self.gateway, row, why)
     }
 }
 

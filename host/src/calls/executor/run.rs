@@ -7,7 +7,8 @@ use super::facts::Judging;
 use super::{Executor, Place, When, entry, facts, late, ran, recorded, returned};
 use crate::channels::agent_messages::{Keys, denied};
 use crate::channels::outbound::delivery::sent_files;
-use crate::gateway::requests::{self, Status};
+use crate::gateway::requests;
+use crate::gateway::waiting::Status;
 use crate::registry::{Agent, egress};
 use crate::sessions::store;
 use crate::turns::calls::{self, Call, CallOutcome, CallRow, CallState, Judged, ReadCall, ResultBody, Runs, TurnFacts};
@@ -62,7 +63,7 @@ impl Executor {
         let (executor, place_of_start) = (Arc::clone(self), place.clone());
         let started = self.record.state.write(move |tx| executor.start(tx, &place_of_start, when)).await?;
         let Some(started) = started else {
-            self.requests.announce_end();
+            self.gateway.announce_end();
             return Ok(());
         };
         failpoint::reach("call_started");
@@ -80,7 +81,7 @@ impl Executor {
             let outcome = result.map_or_else(given_up, Outcome::Known);
             failpoint::reach("call_sent");
             let settled = executor.settle_started(place, when, outcome).await;
-            executor.requests.announce();
+            executor.gateway.announce();
             settled
         });
         match sent.await {
@@ -151,7 +152,7 @@ impl Executor {
             false => {
                 let (turn, agent, call) = (&open, agent.id, &call.value);
                 let running = requests::Running { turn, agent, call, arguments: &arguments, row: &row };
-                requests::use_approvals(tx, &self.requests, &running, &judged.by_stages)
+                requests::use_approvals(tx, &self.gateway, &running, &judged.by_stages)
             }
         };
         match permitted {
@@ -232,9 +233,7 @@ impl Executor {
     /// Ends the approved request of a call that does not run. Otherwise it would be due again at once.
     fn withdraw_approved(&self, tx: &mut WriteTx<'_>, place: &Place, why: &str) -> Result<(), Error> {
         match requests::find_by_call(tx, place.call)? {
-            Some(row) if row.status == Status::Approved => {
-                requests::end(tx, &self.record, &row, Status::Withdrawn, None, why)
-            }
+            Some(row) if row.status == Status::Approved => requests::withdraw(tx, &self.gateway, &row, why),
             _ => Ok(()),
         }
     }

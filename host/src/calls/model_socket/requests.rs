@@ -140,7 +140,7 @@ impl Server {
 
     /// Waits for the result of a call that left the sandbox as a row, or that the host runs now.
     pub(crate) async fn result(&self, turn: TurnId, call_id: CallId) -> Answer {
-        let (mut results, mut ran) = (self.results.clone(), self.shared.executor.requests.watch());
+        let (mut results, mut ran) = (self.results.clone(), self.shared.executor.gateway.watch());
         if self.shared.latch.is_shut() {
             return refuse(RefusalCode::Unavailable, "the emergency stop is active".to_owned());
         }

@@ -86,7 +86,7 @@ fn place_ends_with_its_identity_channel_or_person() {
         let bob = registry::add_person(tx, "Bob", Role::Member, owner.id).expect("a person");
         link(tx, &bob, "desk:bob", owner);
         places::set(tx, &bob, owner, "desk").expect("set");
-        add(tx, bob.id, Notification::new(About::RequestWaits, "req_1"), NOW).expect("added");
+        add(tx, bob.id, Notification::new(About::Waits, "req_1"), NOW).expect("added");
         person_removal::end_access(tx, &bob, owner.id).expect("ended");
         assert!(places::places(tx).expect("read").is_empty());
         person_removal::remove(tx, &bob, owner.id).expect("removed");
@@ -109,7 +109,7 @@ fn request_is_told_once_and_an_incident_again_after_its_end() {
         link(tx, owner, "desk:olga", owner);
         places::set(tx, owner, owner, "desk").expect("set");
         let add = |tx: &mut WriteTx<'_>, about| add(tx, owner.id, Notification::new(about, "x"), NOW).expect("added");
-        for about in [About::RequestWaits, About::SessionIncident] {
+        for about in [About::Waits, About::SessionIncident] {
             add(tx, about);
             add(tx, about);
             assert_eq!(states(tx, owner, about, "x"), [State::Waiting], "{about}");
@@ -118,7 +118,7 @@ fn request_is_told_once_and_an_incident_again_after_its_end() {
             }
             add(tx, about);
         }
-        assert_eq!(states(tx, owner, About::RequestWaits, "x"), [State::Delivered]);
+        assert_eq!(states(tx, owner, About::Waits, "x"), [State::Delivered]);
         assert_eq!(states(tx, owner, About::SessionIncident, "x"), [State::Delivered, State::Waiting]);
     });
 }
@@ -129,11 +129,11 @@ fn notification_of_a_decided_object_is_withdrawn() {
         link(tx, owner, "desk:olga", owner);
         places::set(tx, owner, owner, "desk").expect("set");
         for id in ["req_1", "req_2"] {
-            add(tx, owner.id, Notification::new(About::RequestWaits, id), NOW).expect("added");
+            add(tx, owner.id, Notification::new(About::Waits, id), NOW).expect("added");
         }
         withdraw(tx, "req_1").expect("withdrawn");
-        assert_eq!(states(tx, owner, About::RequestWaits, "req_1"), [State::Withdrawn]);
-        assert_eq!(states(tx, owner, About::RequestWaits, "req_2"), [State::Waiting]);
+        assert_eq!(states(tx, owner, About::Waits, "req_1"), [State::Withdrawn]);
+        assert_eq!(states(tx, owner, About::Waits, "req_2"), [State::Waiting]);
     });
 }
 

@@ -26,7 +26,7 @@ use crate::sessions::store::{self, Origin, Session};
 use crate::turns::items;
 use attempt::{interrupted, judge};
 use in_flight::{InFlight, Letter};
-use ironclaw_contract::ids::{DeliveryId, MessageId, RequestId};
+use ironclaw_contract::ids::{DeliveryId, MessageId};
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_state::keys;
 use ironclaw_state::{ReadTx, WriteTx};
@@ -35,7 +35,7 @@ use ironclaw_store::record::Record;
 use ironclaw_store::refusal::Denied;
 use ironclaw_store::shutdown::Shutdown;
 use ironclaw_store::tables::messages;
-use ironclaw_store::tables::requests;
+use ironclaw_store::tables::waiting;
 use ironclaw_store::worker::{self, Due, Wait};
 use std::sync::Arc;
 use std::time::Duration;
@@ -420,13 +420,10 @@ impl Dispatch {
     }
 }
 
-/// Records at a request that people were told of it on the channel of a notification.
+/// Records at what waits that people were told of it on the channel of a notification.
 fn record_notified(tx: &mut WriteTx<'_>, stored: &Stored) -> Result<(), Error> {
-    let (Ok(id), Some(place)) = (stored.subject.parse::<RequestId>(), &stored.place) else { return Ok(()) };
-    match requests::find(tx, id)? {
-        Some(row) => Ok(requests::record_notified(tx, &row, &place.identity.channel)?),
-        None => Ok(()),
-    }
+    let (Ok(id), Some(place)) = (stored.subject.parse(), &stored.place) else { return Ok(()) };
+    Ok(waiting::record_notified(tx, id, &place.identity.channel)?)
 }
 
 /// Returns the reason against the sending of a message to a destination that ended; `None` for other deliveries.

@@ -2,13 +2,12 @@
 //!
 //! They are ordinary changes with the same checks, and no second way to set a value. See [`crate::gateway::changes`].
 
+use super::propose;
 use crate::gateway::apply::{self, Applied};
-use crate::gateway::changes::Changes;
-use crate::gateway::decide::{self, Vote};
+use crate::gateway::decide::proof::Approved;
 use crate::gateway::kinds::{self, Prepared};
-use crate::gateway::proposals::notify;
-use crate::gateway::store::{self, Row, Status};
-use crate::gateway::{Checked, Proposed, Requester, checks, current_settings};
+use crate::gateway::waiting::{self, Ending, Gateway, Status, kind_of};
+use crate::gateway::{Checked, Proposed, Requester, checks, current_settings, decide};
 use crate::registry::policy::Rule;
 use crate::registry::{self, Agent, Giver, Person};
 use ironclaw_contract::canonical;
@@ -18,7 +17,8 @@ use ironclaw_judge::provenance::Labels;
 use ironclaw_operator::DenialCode;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
-use ironclaw_store::refusal::{Decide, Denied, Refusal};
+use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables::waiting::changes;
 use std::sync::Arc;
 
 /// Adds to a refusal to remove an agent that its conversations are erased.
@@ -26,7 +26,7 @@ pub(crate) fn mention_erased_conversations(refusal: Refusal) -> Refusal {
     Refusal { message: format!("{}; the conversations that the agent had are erased", refusal.message), ..refusal }
 }
 
-impl Changes {
+impl Gateway {
     /// Requests, approves and applies a change of settings. Does nothing if the settings already have these values.
     ///
     /// # Errors
@@ -50,34 +50,21 @@ impl Changes {
             reason: String::new(),
             labels: Labels::NONE,
         };
-        let settings = self.settings();
-        let (policy, context) = (&settings.policy, self.decision_context(&settings));
+        let settings = self.now();
         let checked = match checks::check(tx, &settings.host_policy, proposed) {
             Err(Denied::Refused(refusal)) if refusal.code == DenialCode::ChangeEmpty => return Ok(()),
             checked => checked?,
         };
         let Checked { proposed, standing } = &checked;
-        let rule = kinds::rule(policy, &proposed.change, &standing.before, &standing.facts);
+        let rule = kinds::rule(&settings.policy, &proposed.change, &standing.before, &standing.facts);
         alone(&rule, &person, agent, wanted)?;
-        let submitted = store::propose_at_once(tx, policy, checked)?;
-        let row = store::known(tx, submitted.id)?;
-        let (_, shown) = decide::show(tx, policy, &row)?;
+        let id = propose::record(tx, self, checked, false)?.id;
+        let of = waiting::decide::known(tx, id.into())?;
+        let shown = kind_of(of.id).show(tx, self, &of)?.digest;
         let proof = by.token.as_ref().map(ToString::to_string).unwrap_or_default();
-        let said = decide::approve(tx, &context, &person, &proof, row.id, &shown);
-        // A refusal that ends the change is rolled back, so it needs no notice.
-        match said.map_err(|undecided| undecided.notifying(|_| Ok::<_, Error>(())))? {
-            Vote::Approved => {}
-            Vote::Recorded(_) => {
-                return Err(Refusal::new(DenialCode::ChangeIncomplete, "one approval was not enough").into());
-            }
-        }
-        let approved = decide::use_approvals(tx, &context, &row)?;
-        let Applied { outcome } = apply::apply(tx, &approved, &Prepared::Nothing)?;
-        let row = store::end(tx, &row, Status::Applied, None, &outcome)?;
-        for superseded in decide::supersede(tx, &context, &row)? {
-            notify(tx, self.record(), &superseded)?;
-        }
-        Ok(())
+        waiting::decide::approve(tx, self, &person, &proof, of.id, &shown)?;
+        let approved = decide::use_approvals(tx, self, id)?;
+        finish(tx, self, &approved, &Prepared::Nothing)
     }
 
     /// Sets settings of an agent in a transaction of its own.
@@ -85,9 +72,9 @@ impl Changes {
     /// # Errors
     /// Refuses as [`Self::apply_at_once`] does.
     pub async fn set_at_once(self: &Arc<Self>, by: Giver, agent: Agent, wanted: Settings) -> Result<(), Denied<Error>> {
-        let changes = Arc::clone(self);
+        let all = Arc::clone(self);
         // `write` and not `decide`, because a refusal must be rolled back.
-        self.record().state.write(move |tx| changes.apply_at_once(tx, &by, Some(&agent), wanted)).await
+        self.record.state.write(move |tx| all.apply_at_once(tx, &by, Some(&agent), wanted)).await
     }
 
     /// Checks that the policy leaves settings to this person alone.
@@ -100,30 +87,35 @@ impl Changes {
         agent: Agent,
         wanted: Settings,
     ) -> Result<(), Denied<Error>> {
-        let changes = Arc::clone(self);
+        let all = Arc::clone(self);
         let judge = move |tx: &ReadTx<'_>| {
             let Some(person) = registry::person_by_id(tx, by)? else {
                 return Err(Refusal::new(DenialCode::PersonUnknown, "the requester no longer exists").into());
             };
             let change = Change::Settings(wanted.clone());
-            let settings = changes.settings();
+            let settings = all.now();
             let rule = current_settings::rule_now(tx, &settings.policy, &settings.host_policy, &change, &agent)?;
             Ok(alone(&rule, &person, Some(&agent), wanted)?)
         };
-        self.record().state.read(judge).await
+        self.record.state.read(judge).await
     }
+}
 
-    /// Checks that people still approve of a change.
-    ///
-    /// # Errors
-    /// Refuses a change that is no longer approved.
-    pub(crate) async fn recheck_approvals(self: &Arc<Self>, row: &Row) -> Result<(), Denied<Error>> {
-        let (changes, of) = (Arc::clone(self), row.clone());
-        let still = self.record().state.decide(move |tx| {
-            let settings = changes.settings();
-            decide::recheck_approvals(tx, &changes.decision_context(&settings), &of)
-        });
-        still.await.map(drop)
+/// Applies an approved change, ends it with its outcome, and withdraws the others that are stale now.
+///
+/// # Errors
+/// Refuses a change that can no longer be applied. The caller then rolls back, because a part may already be written.
+pub(crate) fn finish(
+    tx: &mut WriteTx<'_>,
+    all: &Gateway,
+    approved: &Approved,
+    prepared: &Prepared,
+) -> Result<(), Denied<Error>> {
+    let Applied { outcome } = apply::apply(tx, approved, prepared)?;
+    waiting::end_active(tx, all, approved.id().into(), &Ending { status: Status::Done, by: None, outcome: &outcome })?;
+    match changes::find(tx, approved.id())? {
+        Some(row) => Ok(decide::supersede(tx, all, &row)?),
+        None => Ok(()),
     }
 }
 

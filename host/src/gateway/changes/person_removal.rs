@@ -2,11 +2,7 @@
 //!
 //! The sessions of the person are erased before. See [`crate::registry::person_removal`] for tokens, identities and roles.
 
-use crate::gateway::changes::Changes;
-use crate::gateway::decide;
-use crate::gateway::proposals::notify;
-use crate::gateway::questions;
-use crate::gateway::store;
+use crate::gateway::waiting::{self, Ending, Gateway, Scope, Status, WaitingId};
 use crate::registry::person_removal::{self, LostAccess};
 use crate::registry::{self, Person};
 use ironclaw_contract::ids::{ChangeId, PersonId};
@@ -46,7 +42,7 @@ pub(crate) fn check_no_sessions(tx: &ReadTx<'_>, person: &Person) -> Result<(), 
     Err(refusal.hint(hint).into())
 }
 
-impl Changes {
+impl Gateway {
     /// Removes a person without sessions. Withdraws the open changes on their behalf, and takes back their approvals of changes that wait; an
     /// approved change that needs one fails when it is applied.
     ///
@@ -63,15 +59,18 @@ impl Changes {
         person_removal::check(tx, &person, by.id)?;
         check_no_sessions(tx, &person)?;
         let mut withdrawn = Vec::new();
-        for row in store::withdraw_of_person(tx, person.id, by.id)? {
-            notify(tx, self.record(), &row)?;
-            withdrawn.push(row.id);
+        let ending = Ending { status: Status::Withdrawn, by: None, outcome: "the requester was removed" };
+        for of in tables::waiting::active(tx, Scope::Person(person.id))? {
+            waiting::end(tx, self, &of, &ending)?;
+            withdrawn.extend(match of.id {
+                WaitingId::Change(id) => Some(id),
+                WaitingId::Call(_) | WaitingId::Question(_) => None,
+            });
         }
-        questions::end_of_person(tx, self.record(), person.id)?;
         let access = person_removal::end_access(tx, &person, by.id)?;
         let agents = person_removal::remove(tx, &person, by.id)?;
-        decide::recount(tx, &self.decision_context(&self.settings()))?;
-        let kept_changes = tables::changes::count_of_person(tx, person.id)?;
+        waiting::decide::recount(tx, self)?;
+        let kept_changes = tables::waiting::changes::count_for_person(tx, person.id)?;
         let kept_notes = tables::memories::count_of_person(tx, person.id)?;
         Ok(Removal { person, access, agents, withdrawn, kept_changes, kept_notes })
     }

@@ -1,7 +1,8 @@
 //! Changes that install or remove a skill. A request names it; the host resolves it and fills in the rest.
 
-use super::Changes;
-use crate::gateway::store::Submitted;
+use super::Submitted;
+use crate::gateway::waiting::Gateway;
+use crate::gateway::waiting::decide::{check_reason, present};
 use crate::gateway::{Proposed, Requester};
 use crate::reach::skills::{self, Skills, Wanted};
 use crate::registry::skills::Asker;
@@ -26,7 +27,7 @@ pub struct Installation {
     pub reason: String,
 }
 
-impl Changes {
+impl Gateway {
     /// Resolves a skill and submits its installation, or with `back` also the return to an older version.
     ///
     /// # Errors
@@ -40,7 +41,7 @@ impl Changes {
         let Installation { agent, name, version, back, reason } = installation;
         let (person, of) = (by.clone(), agent.clone());
         // First, because a person without the role must not make the host reach a source.
-        self.record()
+        self.record
             .state
             .read(move |tx| -> Result<(), Denied<Error>> {
                 let agent = registry::named_agent(tx, &person, &of)?;
@@ -60,7 +61,7 @@ impl Changes {
         let note = move |tx: &mut WriteTx<'_>| {
             Ok::<_, Error>(registry::skills::record_refused(tx, &name, &version, code, Asker::Person(by))?)
         };
-        match self.record().state.write(note).await {
+        match self.record.state.write(note).await {
             Ok(()) => refusal.into(),
             Err(error) => error.into(),
         }
@@ -88,17 +89,17 @@ impl Changes {
         reason: String,
         skill: impl FnOnce(&ReadTx<'_>, &Agent) -> Result<Skill, Denied> + Send + 'static,
     ) -> Result<Submitted, Denied<Error>> {
-        super::check_reason(&reason)?;
-        let (changes, by) = (Arc::clone(self), by.clone());
+        check_reason(&reason)?;
+        let (all, by) = (Arc::clone(self), by.clone());
         let submit = move |tx: &mut WriteTx<'_>| -> Result<Submitted, Denied<Error>> {
-            let by = super::present(tx, by.id)?;
+            let by = present(tx, &by)?;
             let agent = registry::named_agent(tx, &by, &agent)?;
             super::check_requester(tx, &by, ChangeKind::Skills, Some(&agent))?;
             let change = Change::Skills(skill(tx, &agent)?);
             let requester = Requester::Person(by.id);
             let proposed = Proposed { change, agent: Some(agent.id), requester, reason, labels: Labels::NONE };
-            changes.proposals.submit(tx, proposed)
+            all.propose(tx, proposed)
         };
-        self.record().state.decide(submit).await
+        self.record.state.decide(submit).await
     }
 }

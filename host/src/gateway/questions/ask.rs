@@ -2,14 +2,13 @@
 //!
 //! An equal call for the same message is the same question, also in a later try. Bounds keep an agent from asking too often.
 
-use super::host_questions::{Body, Questions};
-use crate::channels::notifications::{self, About, Notification};
+use super::page::Body;
+use crate::gateway::waiting::{self, Gateway, Status};
 use crate::registry;
 use crate::registry::tools::QUESTION_OPTIONS_MAX;
 use crate::sessions::store::Session;
 use crate::turns::calls::{self, CallRow, ResultBody};
 use crate::turns::turn::{self, Turn};
-use ironclaw_contract::canonical;
 use ironclaw_contract::ids::QuestionId;
 use ironclaw_contract::seam::action::AskUserQuestion;
 use ironclaw_judge::Principal;
@@ -19,8 +18,8 @@ use ironclaw_operator::{Bound, DenialCode, LedgerEvent};
 use ironclaw_state::keys::ContentKey;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
-use ironclaw_store::tables::messages;
-use ironclaw_store::tables::questions::{self, Row, Status};
+use ironclaw_store::tables::waiting::questions::{self, Own, Row};
+use ironclaw_store::tables::{facts, messages};
 use ironclaw_store::times::HOUR_MS;
 
 /// Bytes of a question.
@@ -46,7 +45,7 @@ pub struct Asking<'a> {
 /// Records the question of a call, or finds that of an equal call. Returns the result for the model, and the code if there is no question.
 pub fn ask(
     tx: &mut WriteTx<'_>,
-    all: &Questions,
+    all: &Gateway,
     asking: &Asking<'_>,
 ) -> Result<(ResultBody, Option<DenialCode>), Error> {
     let refused = |code: DenialCode| (calls::refusal(code, ""), Some(code));
@@ -75,9 +74,11 @@ pub fn ask(
     let free_text = *allow_freeform || options.is_empty();
     let body = Body { question: question.clone(), options: options.clone(), free_text };
     let (id, now) = (QuestionId::new(), tx.wall());
-    let rest = i64::from(all.settings.now().approval.question_hours) * HOUR_MS;
+    let rest = i64::from(all.now().approval.question_hours) * HOUR_MS;
+    let expires_at = now + rest;
     let row = Row {
         id,
+        tool: call.tool.clone(),
         session: session.id,
         agent: session.agent,
         turn: turn.id,
@@ -85,28 +86,27 @@ pub fn ask(
         asked_for: message,
         root: messages::root_of(tx, message)?,
         principal,
-        principal_kind: turn.principal_kind,
-        scope: turn.scope,
         digest: call.digest,
-        sealed_text: asking.key.seal(id.item(), canonical::to_string(&body).as_bytes())?,
         labels: asking.labels,
-        status: Status::Waiting,
+        own: Own { principal_kind: turn.principal_kind, scope: turn.scope },
+        text: asking.key.seal(id.item(), body.to_json().as_bytes())?,
+        generation: facts::generation(tx)?,
+        status: Status::Pending,
         created_at: now,
+        expires_at,
+        ends_at: Some(expires_at),
         remind_at: Some(now + rest / 2),
-        expires_at: now + rest,
+        asked_seq: 0,
         answer: None,
-        ended_by: None,
-        ended_at: None,
-        outcome: None,
     };
-    record(tx, &row)?;
-    notifications::add(tx, principal, Notification::new(About::QuestionWaits, id), now)?;
+    record(tx, row)?;
+    waiting::asked(tx, all, id.into())?;
     Ok((ResultBody::done(waits(id)), None))
 }
 
 /// Returns the bound on the questions of a session that wait, if it is reached.
 fn waiting_bound(tx: &ReadTx<'_>, session: &Session) -> Result<Option<Bound>, ironclaw_state::Error> {
-    let waiting = questions::waiting_of_session(tx, session.id)?;
+    let waiting = questions::pending_in_session(tx, session.id)?;
     if waiting.len() < WAITING_OF_SESSION_MAX {
         return Ok(None);
     }
@@ -117,19 +117,18 @@ fn waiting_bound(tx: &ReadTx<'_>, session: &Session) -> Result<Option<Bound>, ir
 }
 
 /// Records a question with its ledger entry.
-fn record(tx: &mut WriteTx<'_>, row: &Row) -> Result<(), ironclaw_state::Error> {
-    questions::insert(tx, row)?;
-    Entry::new(LedgerEvent::QuestionAsked)
+fn record(tx: &mut WriteTx<'_>, row: Row) -> Result<(), ironclaw_state::Error> {
+    let asked_seq = Entry::new(LedgerEvent::QuestionAsked)
         .session(row.session)
         .turn(row.turn)
         .with("call", row.call)
         .with("question", row.id)
         .with("digest", row.digest)
         .with("principal", row.principal)
-        .with("scope", row.scope.to_string())
+        .with("scope", row.own.scope.to_string())
         .with("expires", row.expires_at)
         .append(tx)?;
-    Ok(())
+    questions::insert(tx, &Row { asked_seq, ..row })
 }
 
 /// Returns whether a question is within its bounds.
@@ -150,11 +149,11 @@ fn waits(id: QuestionId) -> String {
 fn already(row: &Row) -> ResultBody {
     let id = row.id;
     let (ok, text) = match row.status {
-        Status::Waiting => (true, waits(id)),
-        Status::Answered => (true, format!("was answered as {id}: the answer comes as a later message.")),
-        Status::Cancelled => (false, format!("{id} was cancelled: the person gives no answer. Do not ask it again.")),
+        Status::Pending => (true, waits(id)),
+        Status::Done => (true, format!("was answered as {id}: the answer comes as a later message.")),
         Status::Expired => (false, format!("{id} was not answered in time.")),
-        Status::Unknown => (false, format!("{id} can no longer be answered: the record was restored.")),
+        Status::Doubtful => (false, format!("{id} can no longer be answered: the record was restored.")),
+        _ => (false, format!("{id} was cancelled: the person gives no answer. Do not ask it again.")),
     };
     ResultBody::new(ok, text)
 }

@@ -3,22 +3,21 @@
 //! Never carries a yes over: the approvals of the old request end with it. See [`super::facts`].
 
 use super::ask::wait_for_people;
-use super::host_requests::Requests;
-use super::reasons::StoredReason;
 use super::{ending, page};
+use crate::gateway::waiting::Gateway;
 use crate::sessions::store as sessions;
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::RequestId;
 use ironclaw_judge::call::{Judgement, Verdict};
 use ironclaw_state::WriteTx;
 use ironclaw_store::error::Error;
-use ironclaw_store::tables::requests::{Row, Status};
+use ironclaw_store::tables::waiting::requests::{Own, Row, StoredReason};
 
 /// Withdraws the request of a call whose facts changed after its approval, and asks again if the call still needs people. Returns the
 /// reason in the host's words.
 pub(super) fn withdraw_and_ask(
     tx: &mut WriteTx<'_>,
-    all: &Requests,
+    all: &Gateway,
     old: &Row,
     judgement: &Judgement,
 ) -> Result<String, Error> {
@@ -29,7 +28,7 @@ pub(super) fn withdraw_and_ask(
     };
     let found = sessions::find(tx, old.session)?.filter(|session| session.wrapped.is_some());
     let (false, Some(session), Some(class)) = (reasons.is_empty(), found, judgement.class) else {
-        ending::end(tx, &all.record, old, Status::Withdrawn, None, why)?;
+        ending::withdraw(tx, all, old, why)?;
         return Ok(why.to_owned());
     };
     let id = RequestId::new();
@@ -37,14 +36,13 @@ pub(super) fn withdraw_and_ask(
     let arguments = canonical::to_string(&page::arguments(tx, &all.record, old)?);
     let new = Row {
         id,
-        class,
         arguments: key.seal(id.item(), arguments.as_bytes())?,
-        reasons: canonical::to_string(&reasons),
+        own: Own { class, reasons, ..old.own.clone() },
         ..old.clone()
     };
     let why = format!("{why}, and it waits as {id} now");
     // The record has one open request of a call.
     ending::end_before_another(tx, &all.record, old, &why)?;
-    wait_for_people(tx, &all.settings.now().policy, new, class, &reasons)?;
+    wait_for_people(tx, all, new)?;
     Ok(why)
 }

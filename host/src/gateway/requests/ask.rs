@@ -3,18 +3,16 @@
 //! An equal call of the same task is the same request, also in a later try at the message. Bounds keep an agent from asking too often.
 
 use super::allowance::{self, Calling};
-use super::host_requests::Requests;
-use super::page::reasons_of;
-use super::reasons::{StoredReason, origins};
-use super::{bounds, decide, decider_notices, ending};
-use crate::channels::notifications::{self, About};
+use super::reasons::origins;
+use super::{bounds, decide, ending};
+use crate::channels::notifications;
+use crate::gateway::waiting::{self, Gateway, Status};
 use crate::registry::live_settings::LiveSettings;
-use crate::registry::policy::Policy;
 use crate::registry::{self, Agent, mcp, tools};
 use crate::turns::calls::{self, Call};
 use crate::turns::items;
 use crate::turns::turn::{self, Turn};
-use ironclaw_contract::canonical::{self, Digest};
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{ItemId, MessageId, PersonId, RequestId};
 use ironclaw_judge::Class;
 use ironclaw_judge::Principal;
@@ -27,7 +25,7 @@ use ironclaw_operator::{Bound, Decider, DenialCode, LedgerEvent};
 use ironclaw_state::keys::ContentKey;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
-use ironclaw_store::tables::requests::{self, Row, Status};
+use ironclaw_store::tables::waiting::requests::{self, Own, Row, StoredReason};
 use ironclaw_store::tables::{facts, messages};
 use ironclaw_store::times::HOUR_MS;
 use serde_json::{Map, Value};
@@ -73,7 +71,7 @@ pub enum Asked {
 }
 
 /// Records the request of a call, or finds the request of an equal call of the same task.
-pub fn ask(tx: &mut WriteTx<'_>, all: &Requests, asking: &Asking<'_>) -> Result<Asked, Error> {
+pub fn ask(tx: &mut WriteTx<'_>, all: &Gateway, asking: &Asking<'_>) -> Result<Asked, Error> {
     let Asking { turn, output, call, class, digest, reasons, .. } = asking;
     let principal = turn.person()?;
     let root = messages::root_of(tx, turn::newest_message(tx, turn.id)?)?;
@@ -86,7 +84,7 @@ pub fn ask(tx: &mut WriteTx<'_>, all: &Requests, asking: &Asking<'_>) -> Result<
                 return Ok(Asked::Waits(equal.id));
             }
             Status::Pending | Status::Approved => {
-                ending::end(tx, &all.record, &equal, Status::Withdrawn, None, "the call needs other people now")?;
+                ending::withdraw(tx, all, &equal, "the call needs other people now")?;
             }
             Status::Running | Status::Unknown => return Ok(Asked::Refused(DenialCode::CallRepeated)),
             Status::Rejected | Status::Expired => return Ok(Asked::Refused(DenialCode::CallRejected)),
@@ -94,7 +92,7 @@ pub fn ask(tx: &mut WriteTx<'_>, all: &Requests, asking: &Asking<'_>) -> Result<
                 return Ok(Asked::Refused(DenialCode::CallRepeated));
             }
             // The model knows the outcome, so a second call is another one.
-            Status::Done | Status::Failed | Status::Queued | Status::Withdrawn => {}
+            Status::Done | Status::Failed | Status::Queued | Status::Withdrawn | Status::Doubtful => {}
         }
     }
     let calling = Calling { person: principal, agent: asking.agent.id, call, arguments: asking.arguments };
@@ -104,7 +102,7 @@ pub fn ask(tx: &mut WriteTx<'_>, all: &Requests, asking: &Asking<'_>) -> Result<
     if let Some(answer) = answer_at_once(tx, &settings, &needing)? {
         return Ok(answer);
     }
-    insert(tx, asking, root, principal, reasons, &settings.policy).map(Asked::Waits)
+    insert(tx, all, asking, root, principal, reasons).map(Asked::Waits)
 }
 
 /// A call that needs people, in or outside of the record.
@@ -173,7 +171,9 @@ pub fn follow_equal(tx: &mut WriteTx<'_>, asking: &Asking<'_>) -> Result<Option<
         {
             Ok(Some(Asked::Refused(DenialCode::CallRepeated)))
         }
-        Status::Expired | Status::Done | Status::Failed | Status::Queued | Status::Withdrawn => Ok(None),
+        Status::Expired | Status::Done | Status::Failed | Status::Queued | Status::Withdrawn | Status::Doubtful => {
+            Ok(None)
+        }
     }
 }
 
@@ -187,11 +187,11 @@ fn is_outcome_unread(tx: &ReadTx<'_>, asking: &Asking<'_>, equal: &Row) -> Resul
 /// Records a new request of a call.
 fn insert(
     tx: &mut WriteTx<'_>,
+    all: &Gateway,
     asking: &Asking<'_>,
     root: MessageId,
     principal: PersonId,
     reasons: Vec<StoredReason>,
-    policy: &Policy,
 ) -> Result<RequestId, Error> {
     let Asking { turn, agent, output, labels, key, call, class, digest, .. } = asking;
     let terms = mcp::terms(tx, agent.id, &call.tool)?
@@ -202,6 +202,7 @@ fn insert(
     let id = RequestId::new();
     let row = Row {
         id,
+        tool: call.tool.clone(),
         session: turn.session,
         agent: agent.id,
         turn: turn.id,
@@ -209,40 +210,30 @@ fn insert(
         output: *output,
         root,
         principal,
-        scope: turn.scope,
-        tool: call.tool.clone(),
-        class: *class,
         digest: *digest,
         arguments: key.seal(id.item(), call.arguments.as_bytes())?,
         labels: *labels,
-        reasons: canonical::to_string(&reasons),
-        origins: canonical::to_string(&origins),
+        own: Own { class: *class, scope: turn.scope, reasons, origins },
         generation: facts::generation(tx)?,
         status: Status::Pending,
-        told: String::new(),
         created_at: 0,
         expires_at: 0,
+        ends_at: None,
         remind_at: None,
         asked_seq: 0,
         decided_by: None,
         outcome: None,
     };
-    wait_for_people(tx, policy, row, *class, &reasons)?;
+    wait_for_people(tx, all, row)?;
     Ok(id)
 }
 
 /// Records a request as one that waits from now on, with its ledger entry, and tells the people who can decide. Sets the times of the
 /// row, and its status.
-pub(super) fn wait_for_people(
-    tx: &mut WriteTx<'_>,
-    policy: &Policy,
-    new: Row,
-    class: Class,
-    reasons: &[StoredReason],
-) -> Result<(), Error> {
-    let now = tx.wall();
-    let expires_at = now + i64::from(policy.call_rule(class, &new.tool).expires_hours) * HOUR_MS;
-    let codes: Vec<&str> = reasons.iter().map(|reason| reason.code.name()).collect();
+pub(super) fn wait_for_people(tx: &mut WriteTx<'_>, all: &Gateway, new: Row) -> Result<(), Error> {
+    let (now, class) = (tx.wall(), new.own.class);
+    let expires_at = now + i64::from(all.now().policy.call_rule(class, &new.tool).expires_hours) * HOUR_MS;
+    let codes: Vec<&str> = new.own.reasons.iter().map(|reason| reason.code.name()).collect();
     let asked_seq = Entry::new(LedgerEvent::CallAsked)
         .session(new.session)
         .turn(new.turn)
@@ -257,9 +248,9 @@ pub(super) fn wait_for_people(
         .append(tx)?;
     let row = Row {
         status: Status::Pending,
-        told: String::new(),
         created_at: now,
         expires_at,
+        ends_at: Some(expires_at),
         remind_at: Some(notifications::remind_at(now, expires_at)),
         asked_seq,
         decided_by: None,
@@ -267,19 +258,15 @@ pub(super) fn wait_for_people(
         ..new
     };
     requests::insert(tx, &row)?;
-    decider_notices::notify(tx, policy, &row, About::RequestWaits)?;
-    Ok(())
+    waiting::asked(tx, all, row.waiting_id())
 }
 
 /// Returns whether a waiting request is for the same reasons, in this generation of the record, and in time. A call that its model makes
 /// again can have fewer reasons: the scope of a follow-up turn does not bind it.
 fn is_current(tx: &WriteTx<'_>, row: &Row, reasons: &[Reason]) -> Result<bool, ironclaw_state::Error> {
     let is_covered = match tools::is_made_again(&row.tool) {
-        true => {
-            let asked = reasons_of(row)?;
-            reasons.iter().all(|reason| asked.iter().any(|stored| stored.covers(reason)))
-        }
-        false => row.reasons == canonical::to_string(&reasons.iter().map(StoredReason::from).collect::<Vec<_>>()),
+        true => reasons.iter().all(|reason| row.own.reasons.iter().any(|stored| stored.covers(reason))),
+        false => row.own.reasons == reasons.iter().map(StoredReason::from).collect::<Vec<_>>(),
     };
     Ok(is_covered && is_in_time(tx, row)?)
 }

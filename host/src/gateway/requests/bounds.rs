@@ -4,8 +4,9 @@
 //! What a person approved does not count. A reset takes every earlier request out of the counts.
 
 use super::ask::Needing;
-use super::host_requests::Requests;
-use super::reasons::{has_grant_reason, is_for_grant};
+use super::reasons::is_for_grant;
+use crate::gateway::waiting::Gateway;
+use crate::gateway::waiting::Status;
 use crate::registry::live_settings::ApprovalConfig;
 use crate::registry::{self, Agent, Person, Role};
 use ironclaw_contract::ids::PersonId;
@@ -14,7 +15,7 @@ use ironclaw_operator::{Bound, DenialCode, LedgerEvent};
 use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::{Decide, Denied, Refusal};
-use ironclaw_store::tables::requests::{self, Counted, Status};
+use ironclaw_store::tables::waiting::requests::{self, Counted};
 use ironclaw_store::times::DAY_MS;
 use std::collections::BTreeSet;
 
@@ -74,7 +75,7 @@ fn waiting_bound(waiting: &[Counted], is_for_grant: bool, of_pair: &str, config:
         let bound = Bound { ends_at: ends(&all, max), ..bound };
         return Some(bound.setting("approval.requests_waiting_max"));
     }
-    let ungranted: Vec<&Counted> = all.into_iter().filter(|row| has_grant_reason(&row.reasons)).collect();
+    let ungranted: Vec<&Counted> = all.into_iter().filter(|row| needs_grant(row)).collect();
     let max = config.requests_without_grant_max;
     if !is_for_grant || ungranted.len() < max as usize {
         return None;
@@ -83,6 +84,10 @@ fn waiting_bound(waiting: &[Counted], is_for_grant: bool, of_pair: &str, config:
     let bound = Bound::new(name, max, ungranted.len(), "decide on it: `ironctl inbox`");
     let bound = Bound { ends_at: ends(&ungranted, max), ..bound };
     Some(bound.setting("approval.requests_without_grant_max"))
+}
+
+fn needs_grant(row: &Counted) -> bool {
+    row.own.reasons.iter().any(|reason| is_for_grant(reason.code))
 }
 
 /// Returns the bound on rejections of one tool since its last approval: an agent that varies a rejected call does not go on for ever.
@@ -123,11 +128,11 @@ fn with_reset(bound: Bound, agent: &Agent) -> Bound {
 const fn is_approved(status: Status) -> bool {
     match status {
         Status::Approved | Status::Running | Status::Done | Status::Failed | Status::Queued | Status::Unknown => true,
-        Status::Pending | Status::Rejected | Status::Expired | Status::Withdrawn => false,
+        Status::Pending | Status::Doubtful | Status::Rejected | Status::Expired | Status::Withdrawn => false,
     }
 }
 
-impl Requests {
+impl Gateway {
     /// Takes every request of an agent so far out of the counts: those on behalf of one person, or of all people. Returns their number.
     ///
     /// # Errors
@@ -159,10 +164,13 @@ impl Requests {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ironclaw_judge::{Class, Classes};
+    use ironclaw_store::tables::waiting::requests::{Own, StoredReason};
 
     fn row(status: Status, tool: &str, hour: i64) -> Counted {
-        let (created_at, reasons) = (hour * 3_600_000, "[]".to_owned());
-        Counted { status, tool: tool.to_owned(), created_at, expires_at: created_at + DAY_MS, reasons }
+        let created_at = hour * 3_600_000;
+        let own = Own { class: Class::Send, scope: Classes::NONE, reasons: Vec::new(), origins: Vec::new() };
+        Counted { status, tool: tool.to_owned(), created_at, expires_at: created_at + DAY_MS, own }
     }
 
     #[test]
@@ -209,8 +217,10 @@ mod tests {
         let bound = waiting_bound(&rows, false, "agent a for ada", &config).expect("reached");
         assert_eq!(bound.ends_at, Some(ironclaw_ledger::rfc3339(3_600_000 + DAY_MS)));
         assert_eq!(waiting_bound(&rows[..1], false, "agent a for ada", &config), None);
-        let grant = r#"[{"arguments":[],"by_policy":true,"code":"egress_new_host"}]"#.to_owned();
-        let rows = [Counted { reasons: grant, ..row(Status::Pending, "t", 3) }];
+        let mut needing = row(Status::Pending, "t", 3);
+        let reason = StoredReason { code: DenialCode::EgressNewHost, by_policy: true, arguments: Vec::new() };
+        needing.own.reasons.push(reason);
+        let rows = [needing];
         assert_eq!(waiting_bound(&rows, false, "agent a for ada", &config), None);
         let bound = waiting_bound(&rows, true, "agent a for ada", &config).expect("reached");
         assert_eq!(bound.setting.as_deref(), Some("approval.requests_without_grant_max"));

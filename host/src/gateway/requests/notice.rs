@@ -9,8 +9,8 @@ use crate::sessions::store::{self, Session};
 use ironclaw_state::WriteTx;
 use ironclaw_store::error::Error;
 use ironclaw_store::record::Record;
-use ironclaw_store::tables::requests::Row;
 use ironclaw_store::tables::turns;
+use ironclaw_store::tables::waiting::requests::Row;
 use ironclaw_text::lookalike;
 use std::collections::BTreeSet;
 

@@ -6,42 +6,24 @@
 
 use super::facts::read::Reading;
 use super::facts::{Facts, section};
-use super::host_requests::Requests;
-use super::reasons::{StoredReason, is_for_grant};
+use super::reasons::{is_for_grant, origin_view};
 use crate::gateway::review_page::{self, Page};
+use crate::gateway::waiting::{Gateway, Shown};
 use crate::registry::policy::Rule;
 use crate::registry::tools::catalogue::{OfServer, Terms};
 use crate::registry::{self, mcp};
 use crate::sessions::store as sessions;
-use ironclaw_contract::canonical::Digest;
 use ironclaw_judge::Class;
 use ironclaw_judge::inputs::ArgumentOrigin;
+use ironclaw_operator::{CallDetails, Details, RequestReason};
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys;
 use ironclaw_store::error::Error;
 use ironclaw_store::record::Record;
-use ironclaw_store::tables::requests::{self, Row};
+use ironclaw_store::tables::waiting::requests::{self, Row, StoredReason};
 use ironclaw_store::tables::{agent_messages, items, turns};
 use ironclaw_text::visible;
 use serde_json::{Map, Value};
-
-/// A request in the form that a person is shown.
-#[derive(Debug, Clone)]
-pub struct Shown {
-    /// The exact text of the page.
-    pub text: String,
-    pub digest: Digest,
-    /// The digest of the facts of the call; `None` if they cannot be read.
-    pub facts: Option<Digest>,
-    /// The effect in the words of the host.
-    pub effect: String,
-    pub arguments: Map<String, Value>,
-    pub reasons: Vec<StoredReason>,
-    /// The sources of the values that leave; none if every value stays on this machine.
-    pub origins: Vec<ArgumentOrigin>,
-    /// The position of the request among those of its output, from 1, and their number.
-    pub position: (u32, u32),
-}
 
 /// Returns the effect of a call in the words of the host: the server, the tool and its class, then its manifest's sentence with the
 /// values.
@@ -90,7 +72,7 @@ pub fn arguments(tx: &ReadTx<'_>, record: &Record, row: &Row) -> Result<Map<Stri
 ///
 /// # Errors
 /// Errors of the record and of the key, and damaged arguments.
-pub(super) fn facts_of_row(tx: &ReadTx<'_>, all: &Requests, row: &Row) -> Result<Facts, Error> {
+pub(super) fn facts_of_row(tx: &ReadTx<'_>, all: &Gateway, row: &Row) -> Result<Facts, Error> {
     let arguments = arguments(tx, &all.record, row)?;
     let reading = Reading {
         session: row.session,
@@ -99,7 +81,7 @@ pub(super) fn facts_of_row(tx: &ReadTx<'_>, all: &Requests, row: &Row) -> Result
         tool: &row.tool,
         arguments: &arguments,
         loopback: all.settings.now().host_policy.egress.loopback(),
-        is_without_grant: reasons_of(row)?.iter().any(|reason| is_for_grant(reason.code)),
+        is_without_grant: row.own.reasons.iter().any(|reason| is_for_grant(reason.code)),
     };
     Ok(Facts::read(tx, &reading)?)
 }
@@ -111,13 +93,8 @@ fn asking_agent(tx: &ReadTx<'_>, row: &Row) -> Result<Option<String>, ironclaw_s
     Ok(Some(found.map_or_else(|| of_agent.source_agent.to_string(), |agent| agent.name)))
 }
 
-/// Returns the reasons of a request.
-pub(super) fn reasons_of(row: &Row) -> Result<Vec<StoredReason>, ironclaw_state::Error> {
-    serde_json::from_str(&row.reasons).map_err(|_| ironclaw_state::Error::Stored(format!("{}: its reasons", row.id)))
-}
-
 /// Returns the page of a request, or for damaged arguments a page that says so. No approval fits the second one, and people can reject it.
-pub fn show_or_damage(tx: &ReadTx<'_>, all: &Requests, row: &Row) -> Result<Shown, Error> {
+pub fn show_or_damage(tx: &ReadTx<'_>, all: &Gateway, row: &Row) -> Result<Shown, Error> {
     let damaged = match show(tx, all, row) {
         Err(error @ (Error::Key(_) | Error::State(ironclaw_state::Error::Stored(_)))) => error,
         shown => return shown,
@@ -126,21 +103,16 @@ pub fn show_or_damage(tx: &ReadTx<'_>, all: &Requests, row: &Row) -> Result<Show
     let mut page = Page::default();
     page.heading(&format!("DAMAGED APPROVAL REQUEST {}", row.id));
     page.sentence("  ", &visible::name(&effect));
-    let text = page.finish();
-    let digest = Digest::of(text.as_bytes());
-    let (arguments, reasons, origins) = (Map::new(), reasons_of(row).unwrap_or_default(), Vec::new());
-    Ok(Shown { text, digest, facts: None, effect, arguments, reasons, origins, position: (1, 1) })
+    Ok(Shown { reasons: reasons(row), ..Shown::new(page.finish(), effect, None) })
 }
 
 /// Returns the page of a request.
 ///
 /// # Errors
 /// Errors of the record and of the key, and damaged arguments.
-pub fn show(tx: &ReadTx<'_>, all: &Requests, row: &Row) -> Result<Shown, Error> {
-    let policy = &all.settings.now().policy;
-    let (class, reasons) = (row.class, reasons_of(row)?);
-    let mut origins: Vec<ArgumentOrigin> = serde_json::from_str(&row.origins)
-        .map_err(|_| ironclaw_state::Error::Stored(format!("{}: its origins", row.id)))?;
+pub fn show(tx: &ReadTx<'_>, all: &Gateway, row: &Row) -> Result<Shown, Error> {
+    let policy = &all.now().policy;
+    let (class, mut origins) = (row.own.class, row.own.origins.clone());
     let facts = facts_of_row(tx, all, row)?;
     if !facts.leaves_machine() {
         origins.clear();
@@ -148,8 +120,8 @@ pub fn show(tx: &ReadTx<'_>, all: &Requests, row: &Row) -> Result<Shown, Error> 
     let agent = registry::agent_by_id(tx, row.agent)?.map_or_else(|| "(removed)".to_owned(), |agent| agent.name);
     let person = registry::person_name(tx, row.principal)?;
     let sheet = requests::list_for_output(tx, row.session, row.output)?;
-    let at = sheet.iter().position(|other| other.id == row.id).map_or(1, |at| at + 1);
-    let position = (u32::try_from(at).unwrap_or(u32::MAX), u32::try_from(sheet.len().max(1)).unwrap_or(u32::MAX));
+    let at = sheet.iter().position(|other| *other == row.id).map_or(1, |at| at + 1);
+    let (position, of) = (u32::try_from(at).unwrap_or(u32::MAX), u32::try_from(sheet.len().max(1)).unwrap_or(u32::MAX));
     let terms = mcp::terms(tx, row.agent, &row.tool)?;
     let effect = effect(&row.tool, terms.as_ref(), class, facts.arguments());
     let rule = policy.call_rule(class, &row.tool);
@@ -173,7 +145,7 @@ pub fn show(tx: &ReadTx<'_>, all: &Requests, row: &Row) -> Result<Shown, Error> 
     }
     put_facts(&mut page, &facts);
     put_origins(tx, &mut page, &origins, &facts, &person)?;
-    put_reasons(&mut page, &reasons, rule, &person);
+    put_reasons(&mut page, &row.own.reasons, rule, &person);
     page.heading("IDENTIFIERS");
     page.sentence("  ", &format!("agent {}, session {}", row.agent, row.session));
     page.sentence("  ", &format!("person {}, message {}", row.principal, row.root));
@@ -184,9 +156,15 @@ pub fn show(tx: &ReadTx<'_>, all: &Requests, row: &Row) -> Result<Shown, Error> 
         "  ",
         &format!("requested {}, generation {}", ironclaw_ledger::rfc3339(row.created_at), row.generation),
     );
-    let text = page.finish();
-    let (digest, facts, arguments) = (Digest::of(text.as_bytes()), Some(facts.digest()), facts.arguments().clone());
-    Ok(Shown { text, digest, facts, effect, arguments, reasons, origins, position })
+    let origins = origins.iter().map(origin_view).collect();
+    let arguments = Value::Object(facts.arguments().clone());
+    let details = Details::Call(CallDetails { class, arguments, origins, position, of });
+    let shown = Shown::new(page.finish(), effect, Some(details));
+    Ok(Shown { facts: Some(facts.digest()), reasons: reasons(row), ..shown })
+}
+
+fn reasons(row: &Row) -> Vec<RequestReason> {
+    row.own.reasons.iter().map(StoredReason::view).collect()
 }
 
 /// Writes the facts of a call: the place of its effect, and all arguments.
@@ -252,6 +230,13 @@ fn put_reasons(page: &mut Page, reasons: &[StoredReason], rule: &Rule, person: &
             "No grant covers this request: it is sent once, without a secret of this host, and no grant is made.",
         );
     }
+}
+
+/// Returns the people who remove the reasons, for a sentence.
+pub(super) fn deciders(reasons: &[StoredReason], rule: &Rule, person: &str) -> String {
+    let mut all: Vec<String> = reasons.iter().map(|reason| decides(reason, rule, person)).collect();
+    all.dedup();
+    all.join(" and ")
 }
 
 fn decides(reason: &StoredReason, rule: &Rule, person: &str) -> String {

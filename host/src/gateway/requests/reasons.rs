@@ -1,64 +1,16 @@
-//! The reasons of a request, as the record has them, and the origins of its values.
+//! The reasons of a request, and the origins of its values.
 //!
 //! Pure. See [`ironclaw_judge::call::Reason`].
 
 use crate::registry::tools::catalogue::Terms;
-use ironclaw_judge::call::Reason;
 use ironclaw_judge::inputs::{ArgumentOrigin, OutputOf};
-use ironclaw_operator::{ArgumentSource, Decider, DenialCode, RequestReason, ValueOrigin, ValueSource};
-use ironclaw_store::tables::requests::Row;
-use serde::{Deserialize, Serialize};
+use ironclaw_operator::{ArgumentSource, DenialCode, ValueOrigin, ValueSource};
+use ironclaw_store::tables::waiting::requests::Row;
 use serde_json::{Map, Value};
 
-/// A reason why a call needs people.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StoredReason {
-    /// The code of the stage that found it.
-    pub code: DenialCode,
-    /// True if people with the roles of the policy remove it, and false if the person of the turn does.
-    pub by_policy: bool,
-    /// The arguments that it concerns.
-    pub arguments: Vec<String>,
-}
-
-impl From<&Reason> for StoredReason {
-    fn from(reason: &Reason) -> Self {
-        let by_policy = reason.decider() == Decider::Policy;
-        Self { code: reason.code, by_policy, arguments: reason.arguments.clone() }
-    }
-}
-
-impl StoredReason {
-    /// Returns whether this approved reason covers a reason of a later judgement.
-    pub fn covers(&self, reason: &Reason) -> bool {
-        self.code == reason.code && reason.arguments.iter().all(|argument| self.arguments.contains(argument))
-    }
-
-    /// Returns the view for the API.
-    pub fn view(&self) -> RequestReason {
-        RequestReason {
-            reason: self.code,
-            meaning: self.code.meaning().to_owned(),
-            decider: if self.by_policy { Decider::Policy } else { Decider::Principal },
-            arguments: self.arguments.clone(),
-        }
-    }
-}
-
-/// Returns the codes of the reasons of a request; none of a row that this version did not write.
+/// Returns the codes of the reasons of a request.
 pub fn codes(row: &Row) -> Vec<DenialCode> {
-    codes_in(&row.reasons)
-}
-
-fn codes_in(reasons: &str) -> Vec<DenialCode> {
-    let reasons: Vec<StoredReason> = serde_json::from_str(reasons).unwrap_or_default();
-    reasons.into_iter().map(|reason| reason.code).collect()
-}
-
-/// Returns whether recorded reasons have one for a grant.
-pub(super) fn has_grant_reason(reasons: &str) -> bool {
-    codes_in(reasons).into_iter().any(is_for_grant)
+    row.own.reasons.iter().map(|reason| reason.code).collect()
 }
 
 /// Returns whether a reason with this code needs a grant of a host, or a decision of people in its place.

@@ -7,14 +7,12 @@ use super::allowance::{self, Calling};
 use super::decide::{Open, why_stale};
 use super::facts::Facts;
 use super::facts::read::Reading;
-use super::host_requests::Requests;
-use super::{again, ending, page};
-use crate::gateway::decide::counted::ValidApproval;
-use crate::gateway::store;
+use super::{Calls, again, ending, page};
+use crate::gateway::waiting::counted::{self, ValidApproval};
+use crate::gateway::waiting::{self, Ending, Gateway, Kind, Status};
 use crate::turns::calls::{Call, CallRow};
 use crate::turns::turn::Turn;
-use ironclaw_contract::canonical;
-use ironclaw_contract::ids::{AgentId, ApprovalId, CallId, PersonId};
+use ironclaw_contract::ids::{AgentId, CallId, PersonId};
 use ironclaw_judge::Principal;
 use ironclaw_judge::call::{Judgement, Permit};
 use ironclaw_ledger::Entry;
@@ -22,8 +20,8 @@ use ironclaw_operator::{DenialCode, LedgerEvent};
 use ironclaw_state::WriteTx;
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::{Denied, Refusal};
-use ironclaw_store::tables::requests::{self, Row, Status};
 use ironclaw_store::tables::turns::CallState;
+use ironclaw_store::tables::waiting::requests::{self, Row};
 use serde_json::{Map, Value};
 
 /// The proof that a call may run now. Only this module makes it: of the permit of a judgement, or of approvals that it used up.
@@ -57,18 +55,20 @@ fn is_of_call(row: &Row, made: &CallRow, principal: Option<PersonId>) -> bool {
 ///
 /// # Errors
 /// Refuses any other request by its status.
-fn check_unused(tx: &mut WriteTx<'_>, all: &Requests, open: &Open) -> Result<(), Denied<Error>> {
+fn check_unused(tx: &mut WriteTx<'_>, all: &Gateway, open: &Open) -> Result<(), Denied<Error>> {
     let refuse = |code: DenialCode, words: &str| Err(Refusal::new(code, words.to_owned()).into());
     match open.row.status {
         Status::Approved if open.row.expires_at <= tx.wall() => {
-            ending::end(tx, &all.record, &open.row, Status::Expired, None, "its approvals were not used in time")?;
-            refuse(DenialCode::CallExpired, "its approvals were not used in time")
+            let why = "its approvals were not used in time";
+            let ending = Ending { status: Status::Expired, by: None, outcome: why };
+            waiting::end_active(tx, all, open.row.waiting_id(), &ending)?;
+            refuse(DenialCode::CallExpired, why)
         }
         Status::Approved => Ok(()),
         Status::Rejected => refuse(DenialCode::CallRejected, "a person rejected it"),
         Status::Expired => refuse(DenialCode::CallExpired, "it was not decided in time"),
         Status::Withdrawn => refuse(DenialCode::CallWithdrawn, "its request was withdrawn"),
-        Status::Pending => refuse(DenialCode::CallNeedsPerson, "it waits for people"),
+        Status::Pending | Status::Doubtful => refuse(DenialCode::CallNeedsPerson, "it waits for people"),
         Status::Running | Status::Done | Status::Failed | Status::Queued | Status::Unknown => {
             refuse(DenialCode::CallRepeated, "its approvals are used up")
         }
@@ -110,7 +110,7 @@ fn count_allowance(
 }
 
 /// Returns the facts of a call that runs without a request.
-fn facts_of_running(tx: &WriteTx<'_>, all: &Requests, running: &Running<'_>) -> Result<Facts, Error> {
+fn facts_of_running(tx: &WriteTx<'_>, all: &Gateway, running: &Running<'_>) -> Result<Facts, Error> {
     let Running { turn, agent, call, arguments, .. } = running;
     let reading = Reading {
         session: turn.session,
@@ -133,7 +133,7 @@ fn facts_of_running(tx: &WriteTx<'_>, all: &Requests, running: &Running<'_>) -> 
 /// [`DenialCode::ShownDiffers`] one that people approved for other facts. If people can be asked, such a call waits again then.
 pub fn use_approvals(
     tx: &mut WriteTx<'_>,
-    all: &Requests,
+    all: &Gateway,
     running: &Running<'_>,
     judgement: &Judgement,
 ) -> Result<Permitted, Denied<Error>> {
@@ -151,16 +151,16 @@ pub fn use_approvals(
             None => count_allowance(tx, running, judgement, facts),
         };
     };
-    let open = Open::from_row(row)?;
+    let open = Open::from(row);
     check_unused(tx, all, &open)?;
     let policy = &all.settings.now().policy;
-    let is_approved = |reason: &_| open.reasons.iter().any(|stored| stored.covers(reason));
+    let is_approved = |reason: &_| open.row.own.reasons.iter().any(|stored| stored.covers(reason));
     let stale = match is_of_call(&open.row, running.row, running.turn.person().ok()) {
-        true => why_stale(tx, &open)?,
+        true => why_stale(tx, &open.row)?,
         false => Some("it is the request of another call".to_owned()),
     };
     if let Some(why) = stale {
-        ending::end(tx, &all.record, &open.row, Status::Withdrawn, None, &why)?;
+        ending::withdraw(tx, all, &open.row, &why)?;
         return refuse(DenialCode::CallWithdrawn, &why);
     }
     let facts = page::facts_of_row(tx, all, &open.row)?;
@@ -170,16 +170,18 @@ pub fn use_approvals(
     }
     let Some(permit) = judgement.permit(is_approved) else {
         let why = "the call needs other people now, or it is denied";
-        ending::end(tx, &all.record, &open.row, Status::Withdrawn, None, why)?;
+        ending::withdraw(tx, all, &open.row, why)?;
         return refuse(DenialCode::CallWithdrawn, why);
     };
     let page = page::show(tx, all, &open.row)?;
-    let valid = open.count(tx, all, policy, &page)?;
+    let ballot = open.ballot(tx, policy, &page)?;
+    let of = waiting::decide::known(tx, open.row.waiting_id())?;
+    let valid = counted::count(tx, all, &of, &ballot)?;
     // A grant can lower the class. If the call needs no approval now, what people approved covers it.
-    let is_of_class = permit.class() == open.class || alone.is_some();
-    if !is_of_class || !open.is_approved(tx, policy, &valid)? {
+    let is_of_class = permit.class() == open.row.own.class || alone.is_some();
+    if !is_of_class || !Calls.is_approved(tx, &of, &ballot, &valid)? {
         let why = "its approvals are no longer valid: a role, a token, the policy, the manifest or the page changed";
-        ending::end(tx, &all.record, &open.row, Status::Withdrawn, None, why)?;
+        ending::withdraw(tx, all, &open.row, why)?;
         return refuse(DenialCode::ApprovalLost, why);
     }
     mark_used(tx, &open.row, &valid)?;
@@ -188,18 +190,13 @@ pub fn use_approvals(
 
 /// Uses up approvals that count, and marks their request as running.
 fn mark_used(tx: &mut WriteTx<'_>, row: &Row, valid: &[ValidApproval]) -> Result<(), Denied<Error>> {
-    for approval in valid {
-        if !store::use_approval(tx, approval.given.id)? {
-            return Err(Refusal::new(DenialCode::ApprovalUsed, "an approval is already used").into());
-        }
-    }
+    let used = waiting::decide::use_up(tx, row.waiting_id(), valid)?;
     requests::mark_running(tx, row.id)?;
-    let ids: Vec<ApprovalId> = valid.iter().map(|approval| approval.given.id).collect();
     Entry::new(LedgerEvent::RequestUsed)
         .session(row.session)
         .with("request", row.id)
         .with("call", row.call)
-        .with("approvals", canonical::to_string(&ids))
+        .with("approvals", used)
         .append(tx)?;
     Ok(())
 }

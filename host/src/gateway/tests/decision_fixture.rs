@@ -2,32 +2,33 @@
 //!
 //! Uses only the functions of the host, and SQL that a test writes out. See [`super::voices`].
 
-use super::super::apply;
-pub(super) use super::super::checks::tests::host_policy;
+use super::super::changes::at_once::finish;
+use super::super::checks::tests::host_policy;
 use super::super::decide::proof::Direct;
-use super::super::decide::{self, DecisionContext, Undecided, Vote};
 use super::super::kinds::{Prepared, concerns_agent};
-use super::super::store::{self, Status};
-use super::super::{Proposed, Requester, checks};
+use super::super::waiting::{self, Doubted, Ending, Gateway, Status, kind_of};
+use super::super::{Proposed, Requester, decide, generation};
 use crate::gateway::writers;
-use crate::registry::live_settings::HostPolicy;
+use crate::registry::live_settings::{ApprovalConfig, Live, LiveSettings};
 use crate::registry::policy::{self, Policy};
 use crate::registry::{self, AgentDraft, Person, Role};
 use crate::sessions::store::tests::draft;
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::ids::ChangeId;
+use ironclaw_contract::ids::{BootId, ChangeId};
 use ironclaw_contract::seam::change::{Change, ChangeKind, Payload};
 use ironclaw_contract::seam::crypt::SessionKey;
 use ironclaw_judge::provenance::Labels;
 use ironclaw_ledger::Entry;
 use ironclaw_operator::{DenialCode, LedgerEvent};
-use ironclaw_state::keys::ApprovalRoot;
+use ironclaw_state::keys::MasterKey;
+use ironclaw_state::seal::Sealer;
 use ironclaw_state::{State, WriteTx};
 use ironclaw_store::error::Error;
+use ironclaw_store::record::{ItemsConfig, Record};
 use ironclaw_store::refusal::{Denied, Refusal};
 use rusqlite::params;
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// A record with an owner, two admins, a member and two agents, and the context of decisions.
 pub(super) struct DecisionFixture {
@@ -101,9 +102,31 @@ impl DecisionFixture {
         self.write(move |tx| Ok(registry::find_person(tx, name)?.expect("a person")))
     }
 
+    /// Returns the gateway of a host with the policy and the root of approvals of this fixture.
+    pub(super) fn gateway(&self) -> Arc<Gateway> {
+        let record = Record {
+            state: self.state().clone(),
+            sealer: Sealer::new(BootId::new()).expect("random bytes"),
+            wrapping: MasterKey::fresh().expect("random bytes").wrapping_key(),
+            retention: ItemsConfig::default(),
+        };
+        let settings = LiveSettings {
+            policy: Policy::clone(&self.policy),
+            host_policy: host_policy(),
+            approval: ApprovalConfig::default(),
+            quota: Default::default(),
+            agents: Default::default(),
+            session: Default::default(),
+            turn: Default::default(),
+            channels: Default::default(),
+        };
+        let root = crate::gateway::approval::tests::root(self.root);
+        Arc::new(Gateway::new(Arc::new(record), Arc::new(Live::new(settings)), root))
+    }
+
     /// Submits a change of this person.
     pub(super) fn submit(&self, by: &'static str, kind: ChangeKind, payload: Value) -> Result<ChangeId, Refusal> {
-        let policy = Arc::clone(&self.policy);
+        let gateway = self.gateway();
         self.write(move |tx| {
             let payload = Payload::try_from(payload).expect("an object or a list");
             let change = Change::parse(kind, &payload).expect("of its kind");
@@ -112,9 +135,7 @@ impl DecisionFixture {
             let requester = Requester::Person(registry::find_person(tx, by)?.expect("a person").id);
             let reason = "because".to_owned();
             let proposed = Proposed { change, agent, requester, reason, labels: Labels::NONE };
-            let checked = checks::check(tx, &host_policy(), proposed);
-            let submitted = checked.and_then(|checked| store::propose(tx, &policy, checked));
-            Ok(submitted.map(|submitted| submitted.id).map_err(Denied::refusal))
+            Ok(gateway.propose(tx, proposed).map(|submitted| submitted.id).map_err(Denied::refusal))
         })
     }
 
@@ -127,13 +148,16 @@ impl DecisionFixture {
     #[track_caller]
     pub(super) fn approved(&self, text: &str) -> ChangeId {
         let id = self.persona(text);
-        assert_eq!(self.approve("olga", id), Ok(Vote::Approved));
+        assert_eq!(self.approve("olga", id), Ok(Status::Approved));
         id
     }
 
     pub(super) fn shown(&self, id: ChangeId) -> Digest {
-        let policy = Arc::clone(&self.policy);
-        self.write(move |tx| Ok(decide::show(tx, &policy, &store::known(tx, id).expect("it is there"))?.1))
+        let gateway = self.gateway();
+        self.write(move |tx| {
+            let of = waiting::find(tx, id.into())?.expect("it is there");
+            Ok(kind_of(of.id).show(tx, &gateway, &of)?.digest)
+        })
     }
 
     /// Returns the oldest live token of a person.
@@ -143,52 +167,53 @@ impl DecisionFixture {
         self.write(move |tx| Ok(registry::tokens(tx)?.into_iter().find(is_theirs).expect("a live token")))
     }
 
-    pub(super) fn approve_shown(&self, by: &'static str, id: ChangeId, shown: Digest) -> Result<Vote, Refusal> {
+    pub(super) fn approve_shown(&self, by: &'static str, id: ChangeId, shown: Digest) -> Result<Status, Refusal> {
         self.approve_with(self.token(by), id, shown)
     }
 
-    pub(super) fn approve_with(&self, token: registry::Token, id: ChangeId, shown: Digest) -> Result<Vote, Refusal> {
-        let (policy, root) = (Arc::clone(&self.policy), self.root);
-        self.write(move |tx| {
-            let (host_policy, proof) = (host_policy(), token.id.to_string());
-            let context = context(&policy, root, &host_policy);
-            Ok(decide::approve(tx, &context, &token.person, &proof, id, &shown).map_err(refusal))
-        })
+    pub(super) fn approve_with(&self, token: registry::Token, id: ChangeId, shown: Digest) -> Result<Status, Refusal> {
+        let gateway = self.gateway();
+        let approved = self.write(move |tx| {
+            let proof = token.id.to_string();
+            Ok(waiting::decide::approve(tx, &gateway, &token.person, &proof, id.into(), &shown)
+                .map_err(Denied::refusal))
+        });
+        approved.map(|()| self.status(id))
     }
 
-    pub(super) fn approve(&self, by: &'static str, id: ChangeId) -> Result<Vote, Refusal> {
+    pub(super) fn approve(&self, by: &'static str, id: ChangeId) -> Result<Status, Refusal> {
         self.approve_shown(by, id, self.shown(id))
     }
 
     pub(super) fn reject(&self, by: &'static str, id: ChangeId) -> Result<(), Refusal> {
-        let (policy, root) = (Arc::clone(&self.policy), self.root);
+        let gateway = self.gateway();
         self.write(move |tx| {
             let by = registry::find_person(tx, by)?.expect("a person");
-            Ok(decide::reject(tx, &context(&policy, root, &host_policy()), &by, id, "no").map(drop).map_err(refusal))
+            Ok(waiting::decide::reject(tx, &gateway, &by, id.into(), "no").map_err(Denied::refusal))
         })
     }
 
     /// Applies a change as the host does: completely in one transaction, or not, with the refusal recorded.
     pub(super) fn apply(&self, id: ChangeId) -> Result<(), Refusal> {
-        let (policy, root) = (Arc::clone(&self.policy), self.root);
+        let gateway = self.gateway();
         self.write(move |tx| {
-            let row = store::known(tx, id).expect("it is there");
-            let refuse = |tx: &mut WriteTx<'_>, refusal: Refusal| {
-                if let Some(row) = store::active(tx, id)? {
-                    store::end(tx, &row, Status::Failed, None, &refusal.message)?;
-                }
-                Ok(Err(refusal))
-            };
-            match decide::use_approvals(tx, &context(&policy, root, &host_policy()), &row).map_err(Denied::refusal) {
-                Ok(approved) => match apply::apply(tx, &approved, &Prepared::Nothing).map_err(Denied::refusal) {
-                    Ok(applied) => {
-                        store::end(tx, &row, Status::Applied, None, &applied.outcome)?;
-                        Ok(Ok(()))
-                    }
-                    Err(refusal) => refuse(tx, refusal),
-                },
-                Err(refusal) => refuse(tx, refusal),
+            let approved = decide::use_approvals(tx, &gateway, id);
+            let applied = approved.and_then(|approved| finish(tx, &gateway, &approved, &Prepared::Nothing));
+            let applied = applied.map_err(Denied::refusal);
+            if let Err(refusal) = &applied {
+                let ending = Ending { status: Status::Failed, by: None, outcome: &refusal.message };
+                waiting::end_active(tx, &gateway, id.into(), &ending)?;
             }
+            Ok(applied)
+        })
+    }
+
+    /// Treats the record as of another history, as the host does.
+    pub(super) fn begin_generation(&self, head: &str) -> Option<Doubted> {
+        let (gateway, head) = (self.gateway(), head.to_owned());
+        self.write(move |tx| {
+            let begun = generation::begin(tx, &[head])?;
+            begun.map(|generation| waiting::doubt_all(tx, &gateway, generation)).transpose()
         })
     }
 
@@ -198,7 +223,7 @@ impl DecisionFixture {
     }
 
     pub(super) fn status(&self, id: ChangeId) -> Status {
-        self.write(move |tx| Ok(store::known(tx, id).expect("it is there").status))
+        self.write(move |tx| Ok(waiting::find(tx, id.into())?.expect("it is there").status))
     }
 
     pub(super) fn persona_now(&self) -> String {
@@ -220,20 +245,6 @@ impl DecisionFixture {
             Ok(tx.list(sql, [], |row| row.get("code"))?)
         })
     }
-}
-
-fn refusal(undecided: Undecided) -> Refusal {
-    undecided.notifying(|_| Ok::<_, Error>(())).refusal()
-}
-
-pub(super) fn context<'a>(policy: &'a Policy, root: u8, host_policy: &'a HostPolicy) -> DecisionContext<'a> {
-    static ROOTS: Mutex<Vec<&'static ApprovalRoot>> = Mutex::new(Vec::new());
-    let mut roots = ROOTS.lock().unwrap_or_else(PoisonError::into_inner);
-    while roots.len() <= usize::from(root) {
-        let next = u8::try_from(roots.len()).expect("a few");
-        roots.push(Box::leak(Box::new(crate::gateway::approval::tests::root(next))));
-    }
-    DecisionContext { policy, host_policy, root: roots[usize::from(root)] }
 }
 
 pub(super) fn block_on<T>(future: impl Future<Output = T>) -> T {

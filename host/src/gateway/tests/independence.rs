@@ -53,7 +53,7 @@ impl DecisionFixture {
         });
     }
 
-    fn approve_by(&self, token: &Proof, id: ChangeId) -> Result<Vote, Refusal> {
+    fn approve_by(&self, token: &Proof, id: ChangeId) -> Result<Status, Refusal> {
         self.approve_with(token.clone(), id, self.shown(id))
     }
 }
@@ -68,10 +68,10 @@ fn needing_two() -> (DecisionFixture, ChangeId, Proof) {
 #[test]
 fn person_added_by_an_approver_after_the_request_does_not_count() {
     let (fixture, id, olga) = needing_two();
-    assert_eq!(fixture.approve_by(&olga, id), Ok(Vote::Recorded(1)));
+    assert_eq!(fixture.approve_by(&olga, id), Ok(Status::Pending));
     let puppet = fixture.newcomer("puppet", Role::Admin, &olga);
     refused(fixture.approve_by(&puppet, id), NOT_INDEPENDENT);
-    assert_eq!(fixture.approve("adam", id), Ok(Vote::Approved), "two people from before the request");
+    assert_eq!(fixture.approve("adam", id), Ok(Status::Approved), "two people from before the request");
     fixture.apply(id).expect("two independent approvals");
 }
 
@@ -79,8 +79,8 @@ fn person_added_by_an_approver_after_the_request_does_not_count() {
 fn approval_of_a_puppet_is_void_once_its_maker_approves() {
     let (fixture, id, olga) = needing_two();
     let puppet = fixture.newcomer("puppet", Role::Admin, &olga);
-    assert_eq!(fixture.approve_by(&puppet, id), Ok(Vote::Recorded(1)));
-    assert_eq!(fixture.approve_by(&olga, id), Ok(Vote::Recorded(1)), "only the maker counts");
+    assert_eq!(fixture.approve_by(&puppet, id), Ok(Status::Pending));
+    assert_eq!(fixture.approve_by(&olga, id), Ok(Status::Pending), "only the maker counts");
     assert_eq!(fixture.refused_approvals(), [NOT_INDEPENDENT]);
 }
 
@@ -90,14 +90,14 @@ fn two_later_people_of_one_owner_count_once() {
     let first = fixture.newcomer("first", Role::Owner, &olga);
     // One adds the other: both lead back to the same person.
     let second = fixture.newcomer("second", Role::Admin, &first);
-    assert_eq!(fixture.approve_by(&second, id), Ok(Vote::Recorded(1)));
+    assert_eq!(fixture.approve_by(&second, id), Ok(Status::Pending));
     refused(fixture.approve_by(&first, id), NOT_INDEPENDENT);
 }
 
 #[test]
 fn later_token_from_an_approver_does_not_count() {
     let (fixture, id, olga) = needing_two();
-    assert_eq!(fixture.approve_by(&olga, id), Ok(Vote::Recorded(1)));
+    assert_eq!(fixture.approve_by(&olga, id), Ok(Status::Pending));
     let borrowed = fixture.issue("adam", &olga);
     refused(fixture.approve_by(&borrowed, id), NOT_INDEPENDENT);
     // The owner can also read a token that the owner rotates.
@@ -105,17 +105,17 @@ fn later_token_from_an_approver_does_not_count() {
     let old = fixture.token("anna");
     let fresh = fixture.write(move |tx| Ok(tokens::rotate(tx, &old, &FreshToken::new()?, by))).expect("a live token");
     refused(fixture.approve_by(&fresh, id), NOT_INDEPENDENT);
-    assert_eq!(fixture.approve("adam", id), Ok(Vote::Approved), "with adam's earlier token");
+    assert_eq!(fixture.approve("adam", id), Ok(Status::Approved), "with adam's earlier token");
 }
 
 #[test]
 fn role_raised_by_an_approver_does_not_count() {
     let (fixture, id, olga) = needing_two();
-    assert_eq!(fixture.approve_by(&olga, id), Ok(Vote::Recorded(1)));
+    assert_eq!(fixture.approve_by(&olga, id), Ok(Status::Pending));
     fixture.set_role("mara", Role::Admin, &olga);
     refused(fixture.approve("mara", id), NOT_INDEPENDENT);
     fixture.set_role("adam", Role::Admin, &olga);
-    assert_eq!(fixture.approve("adam", id), Ok(Vote::Approved), "the same role again changes nothing");
+    assert_eq!(fixture.approve("adam", id), Ok(Status::Approved), "the same role again changes nothing");
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn excluded_requester_does_not_count_through_others() {
     let (id, olga) = (fixture.persona("new"), fixture.token("olga"));
     let puppet = fixture.newcomer("puppet", Role::Admin, &olga);
     refused(fixture.approve_by(&puppet, id), NOT_INDEPENDENT);
-    assert_eq!(fixture.approve("anna", id), Ok(Vote::Approved));
+    assert_eq!(fixture.approve("anna", id), Ok(Status::Approved));
 }
 
 #[test]
@@ -135,19 +135,19 @@ fn agent_role_from_an_approver_does_not_count() {
     let own = format!("loopback:{}", mara.id);
     let payload = json!({"grant": [{"identity": own, "role": "admin"}]});
     let roles = fixture.submit("olga", ChangeKind::Permissions, payload).expect("held");
-    assert_eq!(fixture.approve_by(&olga, roles), Ok(Vote::Approved));
+    assert_eq!(fixture.approve_by(&olga, roles), Ok(Status::Approved));
     fixture.apply(roles).expect("applied");
-    assert_eq!(fixture.approve_by(&olga, id), Ok(Vote::Recorded(1)));
+    assert_eq!(fixture.approve_by(&olga, id), Ok(Status::Pending));
     refused(fixture.approve("mara", id), NOT_INDEPENDENT);
-    assert_eq!(fixture.approve("anna", id), Ok(Vote::Approved));
+    assert_eq!(fixture.approve("anna", id), Ok(Status::Approved));
 }
 
 #[test]
 fn newcomer_made_by_a_non_approver_counts() {
     let (fixture, id, olga) = needing_two();
     let newcomer = fixture.newcomer("newcomer", Role::Admin, &olga);
-    assert_eq!(fixture.approve("adam", id), Ok(Vote::Recorded(1)));
-    assert_eq!(fixture.approve_by(&newcomer, id), Ok(Vote::Approved));
+    assert_eq!(fixture.approve("adam", id), Ok(Status::Pending));
+    assert_eq!(fixture.approve_by(&newcomer, id), Ok(Status::Approved));
     fixture.apply(id).expect("two independent approvals");
 }
 
@@ -157,8 +157,8 @@ fn token_rotated_by_its_holder_still_counts() {
     let (id, adam) = (fixture.persona("new"), fixture.token("adam"));
     let by = giver(&adam);
     let fresh = fixture.write(move |tx| Ok(tokens::rotate(tx, &adam, &FreshToken::new()?, by))).expect("a live token");
-    assert_eq!(fixture.approve("olga", id), Ok(Vote::Recorded(1)));
-    assert_eq!(fixture.approve_by(&fresh, id), Ok(Vote::Approved));
+    assert_eq!(fixture.approve("olga", id), Ok(Status::Pending));
+    assert_eq!(fixture.approve_by(&fresh, id), Ok(Status::Approved));
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn later_token_from_the_host_does_not_count() {
         tokens::issue_for_file(tx, adam.id, &fresh)?;
         Ok(registry::tokens(tx)?.into_iter().find(|token| token.digest == digest).expect("issued"))
     });
-    assert_eq!(fixture.approve("olga", id), Ok(Vote::Recorded(1)));
+    assert_eq!(fixture.approve("olga", id), Ok(Status::Pending));
     refused(fixture.approve_by(&found, id), NOT_INDEPENDENT);
 }
 
@@ -180,15 +180,15 @@ fn newcomer_decides_if_one_approval_is_enough() {
     let fixture = DecisionFixture::new();
     let (id, olga) = (fixture.persona("new"), fixture.token("olga"));
     let newcomer = fixture.newcomer("newcomer", Role::Admin, &olga);
-    assert_eq!(fixture.approve_by(&newcomer, id), Ok(Vote::Approved));
+    assert_eq!(fixture.approve_by(&newcomer, id), Ok(Status::Approved));
 }
 
 #[test]
 fn approval_of_a_removed_person_is_lost_before_the_effect() {
     let fixture = DecisionFixture::under(TWO);
     let id = fixture.persona("new");
-    assert_eq!(fixture.approve("adam", id), Ok(Vote::Recorded(1)));
-    assert_eq!(fixture.approve("anna", id), Ok(Vote::Approved));
+    assert_eq!(fixture.approve("adam", id), Ok(Status::Pending));
+    assert_eq!(fixture.approve("anna", id), Ok(Status::Approved));
     fixture.remove("adam");
     fixture.loses_approval(id, DenialCode::ApproverRoleLost);
 }
@@ -196,12 +196,12 @@ fn approval_of_a_removed_person_is_lost_before_the_effect() {
 #[test]
 fn namesake_of_a_removed_approver_is_another_person() {
     let (fixture, id, olga) = needing_two();
-    assert_eq!(fixture.approve("adam", id), Ok(Vote::Recorded(1)));
+    assert_eq!(fixture.approve("adam", id), Ok(Status::Pending));
     fixture.remove("adam");
     let namesake = fixture.newcomer("adam", Role::Admin, &olga);
-    assert_eq!(fixture.approve_by(&namesake, id), Ok(Vote::Recorded(1)), "the first approval is lost");
-    assert_eq!(fixture.approve_by(&olga, id), Ok(Vote::Recorded(1)), "the namesake is a puppet of olga");
-    assert_eq!(fixture.approve("anna", id), Ok(Vote::Approved));
+    assert_eq!(fixture.approve_by(&namesake, id), Ok(Status::Pending), "the first approval is lost");
+    assert_eq!(fixture.approve_by(&olga, id), Ok(Status::Pending), "the namesake is a puppet of olga");
+    assert_eq!(fixture.approve("anna", id), Ok(Status::Approved));
 }
 
 #[test]
@@ -209,8 +209,8 @@ fn approver_with_a_role_from_a_removed_person_does_not_count() {
     let fixture = DecisionFixture::under(TWO);
     let (id, adam) = (fixture.persona("new"), fixture.token("adam"));
     let newcomer = fixture.newcomer("newcomer", Role::Admin, &adam);
-    assert_eq!(fixture.approve_by(&newcomer, id), Ok(Vote::Recorded(1)));
+    assert_eq!(fixture.approve_by(&newcomer, id), Ok(Status::Pending));
     fixture.remove("adam");
-    assert_eq!(fixture.approve("olga", id), Ok(Vote::Recorded(1)), "the giver is no longer known");
+    assert_eq!(fixture.approve("olga", id), Ok(Status::Pending), "the giver is no longer known");
     assert_eq!(fixture.refused_approvals(), [NOT_INDEPENDENT]);
 }

@@ -19,8 +19,9 @@ use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_store::error::Error;
 use ironclaw_store::tables::agent_messages::{self, AgentMessageKind};
-use ironclaw_store::tables::requests::{self, Status};
 use ironclaw_store::tables::turns::CallState;
+use ironclaw_store::tables::waiting::Status;
+use ironclaw_store::tables::waiting::requests;
 use ironclaw_store::tables::{agents, turns};
 use ironclaw_text::lookalike;
 use std::collections::{HashMap, HashSet};
@@ -335,7 +336,7 @@ impl Composer<'_, '_> {
 /// Returns the words about a call that waits for people, or whose request ended without it.
 fn asked(request: &requests::Row) -> String {
     match request.status {
-        Status::Pending | Status::Approved => format!(
+        Status::Pending | Status::Doubtful | Status::Approved => format!(
             "this call waits as {} for a person and was not made yet; you will be told in a later turn, so do not make it again",
             request.id
         ),

@@ -9,7 +9,8 @@ use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_judge::manifest::server;
 use ironclaw_operator::{Finding, UNUSED_DAYS};
 use ironclaw_state::{Error, ReadTx};
-use ironclaw_store::tables::{changes, turns};
+use ironclaw_store::tables::turns;
+use ironclaw_store::tables::waiting::changes;
 use ironclaw_store::times::DAY_MS;
 
 /// Adds the findings about the rights of every agent, and about tokens.

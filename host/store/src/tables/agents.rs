@@ -138,12 +138,6 @@ pub fn role_of(tx: &ReadTx<'_>, agent: AgentId, person: PersonId) -> Result<Opti
     tx.find(sql, params![agent, person], |row| row.get("role"))
 }
 
-/// Returns the agents that a person administers.
-pub fn administered(tx: &ReadTx<'_>, person: PersonId) -> Result<Vec<AgentId>, Error> {
-    let sql = "SELECT agent_id FROM agent_roles WHERE person_id = ?1 AND role = 'admin' ORDER BY agent_id";
-    tx.list(sql, [person], |row| row.get("agent_id"))
-}
-
 /// Returns each person with a role for this agent, and that role; oldest person first.
 pub fn roles_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<(Person, AgentRole)>, Error> {
     let sql = "SELECT people.*, agent_roles.role AS own FROM agent_roles JOIN people ON person_id = id \

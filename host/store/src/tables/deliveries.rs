@@ -333,7 +333,7 @@ pub fn set_state_of_call(tx: &mut WriteTx<'_>, call: CallId) -> Result<(), Error
     let Some(state) = tx.find(state, [call], |row| row.get::<_, String>(0))? else { return Ok(()) };
     let ended = "('done','failed','queued','unknown')";
     tx.execute(&format!("UPDATE calls SET state = ?2 WHERE id = ?1 AND state IN {ended}"), params![call, state])?;
-    let sql = format!("UPDATE requests SET status = ?2 WHERE call_id = ?1 AND status IN {ended}");
+    let sql = format!("UPDATE waiting SET status = ?2 WHERE call_id = ?1 AND status IN {ended}");
     tx.execute(&sql, params![call, state]).map(drop)
 }
 

@@ -21,24 +21,16 @@ const INTERRUPTED: &str = "SELECT * FROM notifications WHERE state IN ('waiting'
 ironclaw_contract::words! {
     /// The reason for a notification.
     pub enum About {
-        /// A call waits for the person.
-        RequestWaits = "request_waits",
-        /// A call that waits for the person expires soon.
-        RequestExpires = "request_expires",
-        /// A change waits for the person.
-        ChangeWaits = "change_waits",
-        /// A change that waits for the person expires soon.
-        ChangeExpires = "change_expires",
+        /// A call, a question or a change waits for the person.
+        Waits = "waits",
+        /// What waits for the person ends soon.
+        EndsSoon = "ends_soon",
         /// An approved call was not made.
         ApprovalUnused = "approval_unused",
         /// The outcome of an approved call is unknown.
         CallUnknown = "call_unknown",
         /// A task of the person stops at a bound.
         TaskStopped = "task_stopped",
-        /// A question of an agent waits for the person.
-        QuestionWaits = "question_waits",
-        /// A question still waits for the person.
-        QuestionReminder = "question_reminder",
         /// A session is parked or quarantined.
         SessionIncident = "session_incident",
         /// A run of a schedule answered its person on this host, and the person did not read it.
@@ -64,15 +56,7 @@ impl About {
     /// earlier notification waits.
     pub const fn is_once(self) -> bool {
         match self {
-            Self::RequestWaits
-            | Self::RequestExpires
-            | Self::ChangeWaits
-            | Self::ChangeExpires
-            | Self::ApprovalUnused
-            | Self::CallUnknown
-            | Self::TaskStopped
-            | Self::QuestionWaits
-            | Self::QuestionReminder => true,
+            Self::Waits | Self::EndsSoon | Self::ApprovalUnused | Self::CallUnknown | Self::TaskStopped => true,
             Self::SessionIncident
             | Self::ScheduleReply
             | Self::ScheduleIncident

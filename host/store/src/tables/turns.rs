@@ -393,7 +393,7 @@ pub fn may_have_happened(tx: &ReadTx<'_>, call: &CallRow) -> Result<bool, Error>
                AND coalesce(t.first_seq, t.last_seq) >= coalesce(\
                (SELECT min(m.seq) FROM messages m \
                WHERE m.session_id = ?1 AND m.id IN (SELECT value FROM turns, json_each(message_ids) WHERE turns.id = ?3)), \
-               (SELECT min(m.seq) FROM requests r JOIN messages m ON m.id = r.root WHERE m.session_id = ?1 AND r.call_id = ?4), \
+               (SELECT min(m.seq) FROM waiting w JOIN messages m ON m.id = w.root WHERE m.session_id = ?1 AND w.call_id = ?4), \
                0))";
     tx.get(sql, params![call.session, call.digest, call.turn, call.id], |row| row.get(0))
 }

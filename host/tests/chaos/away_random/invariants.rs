@@ -132,11 +132,11 @@ impl Random {
         let status = |id: &str| view.rows.questions.iter().find(|row| row.id == id);
         for (id, message) in &self.known.answered {
             let row = status(id).unwrap_or_else(|| panic!("{id} was answered and is missing"));
-            assert_eq!((row.status.as_str(), row.answer.as_ref()), ("answered", Some(message)), "{row:?}");
+            assert_eq!((row.status.as_str(), row.answer.as_ref()), ("done", Some(message)), "{row:?}");
         }
         for id in &self.known.rejected {
             let row = status(id).unwrap_or_else(|| panic!("{id} was rejected and is missing"));
-            assert_eq!(row.status, "cancelled", "{row:?}");
+            assert_eq!(row.status, "rejected", "{row:?}");
         }
         assert_eq!(view.ledger.events("question.asked").count(), view.rows.questions.len());
     }
@@ -201,7 +201,7 @@ impl Random {
             }
         }
         self.prompts = seen.len();
-        for row in view.rows.questions.iter().filter(|row| row.status == "answered") {
+        for row in view.rows.questions.iter().filter(|row| row.status == "done") {
             assert!(self.prompted.contains(&row.id), "no prompt has the answer to {row:?}");
         }
     }
@@ -209,7 +209,7 @@ impl Random {
     /// Checks that the status and the lists agree with the record.
     fn check_status(&self, view: &View) {
         let status = self.get(0, "/v1/status");
-        let waiting = view.rows.questions.iter().filter(|row| row.status == "waiting").count();
+        let waiting = view.rows.questions.iter().filter(|row| row.status == "pending").count();
         assert_eq!(status["questions_waiting"], waiting, "{status}");
         assert_eq!(status["changes_waiting"], view.rows.changes_waiting, "{status}");
         assert_eq!(status["without_place"], serde_json::json!(["mara"]), "{status}");
@@ -253,9 +253,9 @@ impl Random {
             let found = found.map(|found| (found.state.as_str(), found.reason.as_deref()));
             assert_eq!(found, Some(("unknown", Some("restored"))), "{one:?}");
         }
-        for row in before.questions.iter().filter(|row| row.status == "waiting") {
+        for row in before.questions.iter().filter(|row| row.status == "pending") {
             let found = now.questions.iter().find(|found| found.id == row.id).map(|found| found.status.as_str());
-            assert_eq!(found, Some("unknown"), "{row:?}");
+            assert_eq!(found, Some("doubtful"), "{row:?}");
         }
         let waits = |row: &&Notification| ["waiting", "sending"].contains(&row.state.as_str());
         for row in before.notifications.iter().filter(waits) {
@@ -354,17 +354,17 @@ impl View {
         let count = |what: &str| self.ledger.count(what, "question", &row.id);
         let ends = ["answered", "cancelled", "expired", "unknown"].map(|end| count(&format!("question.{end}")));
         let is_right = match row.status.as_str() {
-            "waiting" => ends == [0, 0, 0, 0],
-            "answered" => ends == [1, 0, 0, 0],
-            "cancelled" => ends == [0, 1, 0, 0] || ends == [0, 1, 0, 1],
+            "pending" => ends == [0, 0, 0, 0],
+            "done" => ends == [1, 0, 0, 0],
+            "rejected" | "withdrawn" => ends == [0, 1, 0, 0] || ends == [0, 1, 0, 1],
             "expired" => ends == [0, 0, 1, 0],
-            "unknown" => ends == [0, 0, 0, 1],
+            "doubtful" => ends == [0, 0, 0, 1],
             _ => false,
         };
         assert!(is_right && count("question.asked") == 1, "{row:?}: {ends:?}");
         let answers: Vec<(String, String)> = row.answer.iter().map(|id| (id.clone(), row.session.clone())).collect();
         assert_eq!(row.messages, answers, "the answer is one message of its conversation: {row:?}");
-        assert_eq!(row.status == "answered", row.answer.is_some(), "{row:?}");
+        assert_eq!(row.status == "done", row.answer.is_some(), "{row:?}");
         if let Some(answer) = &row.answer {
             let given = self.ledger.with("question", &row.id).filter(|entry| entry["message"] == answer.as_str());
             assert_eq!(given.count(), 1, "{row:?}");
@@ -372,7 +372,7 @@ impl View {
         }
         let reminded = count("question.reminded");
         assert!(reminded <= 1, "{row:?} was reminded {reminded} times");
-        for (about, wanted) in [("question_waits", 1), ("question_reminder", reminded)] {
+        for (about, wanted) in [("waits", 1), ("ends_soon", reminded)] {
             let told: Vec<&Value> = self.told(about, &row.id).collect();
             let is_right = told.len() == wanted && told.iter().all(|entry| entry["person"] == row.principal.as_str());
             assert!(is_right, "{about}: {row:?}: {told:?}");
@@ -387,11 +387,11 @@ impl View {
             let is_new = once.insert((about, subject, person));
             let of_schedule = || self.rows.schedules.iter().any(|row| row.id == subject && row.creator == person);
             let has_cause = match about {
-                "question_waits" | "question_reminder" => {
-                    is_new && self.rows.questions.iter().any(|row| row.id == subject && row.principal == person)
-                }
-                "change_waits" | "change_expires" => {
-                    is_new && self.ledger.events("change.proposed").any(|entry| entry["change"] == subject)
+                "waits" | "ends_soon" => {
+                    let mut questions = self.rows.questions.iter();
+                    let mut changes = self.ledger.events("change.proposed");
+                    let is_question = questions.any(|row| row.id == subject && row.principal == person);
+                    is_new && (is_question || changes.any(|entry| entry["change"] == subject))
                 }
                 "schedule_incident" | "schedule_recovery" | "schedule_reply" => of_schedule(),
                 "schedules_paused" | "record_restored" => self.ledger.events("state.restored").next().is_some(),

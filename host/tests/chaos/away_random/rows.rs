@@ -82,7 +82,7 @@ impl Rows {
             people: list(&db, "SELECT name, id FROM people ORDER BY id", |row| Ok((row.get(0)?, row.get(1)?))),
             schedules: list(&db, "SELECT * FROM schedules ORDER BY created_at, id", schedule),
             occurrences: list(&db, "SELECT * FROM occurrences ORDER BY schedule_id, due", occurrence),
-            questions: list(&db, "SELECT * FROM questions ORDER BY ordinal", |row| question(&db, row)),
+            questions: list(&db, "SELECT * FROM waiting WHERE kind = 'qst' ORDER BY ordinal", |row| question(&db, row)),
             notifications: list(&db, "SELECT * FROM notifications ORDER BY ordinal", notification),
             deliveries: list(&db, "SELECT id, channel, state FROM deliveries ORDER BY id", |row| {
                 Ok(Delivery { id: row.get(0)?, channel: row.get(1)?, state: row.get(2)? })
@@ -92,8 +92,10 @@ impl Rows {
                 "SELECT id FROM messages WHERE trigger = 1 AND status IN ('queued','scheduled','processing')",
                 |row| row.get(0),
             ),
-            changes_waiting: record::count(&db, "SELECT count(*) FROM changes WHERE status IN ('pending','unknown')")
-                as usize,
+            changes_waiting: record::count(
+                &db,
+                "SELECT count(*) FROM waiting WHERE kind = 'chg' AND status IN ('pending','doubtful')",
+            ) as usize,
         }
     }
 
@@ -102,7 +104,7 @@ impl Rows {
         let is_open = |state: &str| ["scheduled", "started", "waiting", "sending", "intent"].contains(&state);
         let schedules = self.schedules.iter().filter(|row| row.next.is_some_and(|next| next <= now));
         let occurrences = self.occurrences.iter().filter(|row| is_open(&row.state));
-        let waiting = self.questions.iter().filter(|row| row.status == "waiting");
+        let waiting = self.questions.iter().filter(|row| row.status == "pending");
         let questions = waiting.filter(|row| row.expires_at <= now || row.remind_at.is_some_and(|at| at <= now));
         let notifications = self.notifications.iter().filter(|row| is_open(&row.state));
         let deliveries = self.deliveries.iter().filter(|row| is_open(&row.state));

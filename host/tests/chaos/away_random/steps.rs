@@ -88,7 +88,7 @@ impl Random {
         assert_eq!(status, 200, "{change}");
         let id = change["id"].as_str().expect("an id").to_owned();
         let applied = self.host.ctl(&["--json", "approve", &id]).ok().json();
-        assert_eq!(applied["status"], "applied", "{applied}");
+        assert_eq!(applied["status"], "done", "{applied}");
         self.observe();
     }
 
@@ -177,7 +177,7 @@ impl Random {
         assert_eq!(status, 200, "{change}");
         let change = change["id"].as_str().expect("an id").to_owned();
         let applied = self.host.ctl(&["--json", "approve", &change]).ok().json();
-        assert_eq!(applied["status"], "applied", "{applied}");
+        assert_eq!(applied["status"], "done", "{applied}");
         self.end_span(id);
         self.begin_span(id);
     }
@@ -211,27 +211,27 @@ impl Random {
     /// died.
     fn decide_question(&mut self, rng: &mut Rng) -> Option<()> {
         let rows = self.observe();
-        let waiting = |status: &str| ["waiting", "unknown"].contains(&status);
+        let waiting = |status: &str| ["pending", "doubtful"].contains(&status);
         let is_open = rng.u8(..5) > 0;
         let some: Vec<_> = rows.questions.iter().filter(|row| !is_open || waiting(&row.status)).collect();
         let Some(question) = rng.choice(some) else { return Some(()) };
         let principal = PEOPLE.iter().position(|name| rows.person(name) == question.principal).expect("a person");
         let person = if rng.u8(..4) > 0 { principal } else { rng.usize(..PEOPLE.len()) };
-        let path = format!("/v1/questions/{}", question.id);
-        let (verb, body) = match rng.u8(..4) {
-            0 => ("reject", json!({ "reason": "chance" })),
-            1 => ("answer", json!({ "text": "green" })),
-            _ => ("answer", json!({ "option": rng.u8(1..=3) })),
+        let path = format!("/v1/waiting/{}", question.id);
+        let body = match rng.u8(..4) {
+            0 => json!({ "reject": "chance" }),
+            1 => json!({ "answer": { "text": "green" } }),
+            _ => json!({ "answer": { "option": rng.u8(1..=3) } }),
         };
-        let (status, said) = self.ask(person, ("POST", &format!("{path}/{verb}")), &body)?;
-        match status {
-            200 => {
+        let (status, said) = self.ask(person, ("POST", &format!("{path}/decision")), &body)?;
+        match (status, body.get("reject")) {
+            (200, Some(_)) => {
                 assert!(person == principal || person == 0, "{path}: another person rejected it");
                 self.known.rejected.push(question.id.clone());
             }
-            202 => {
-                assert_eq!((person, question.status.as_str()), (principal, "waiting"), "{path}: {said}");
-                let message = said["message_id"].as_str().expect("an id").to_owned();
+            (200, None) => {
+                assert_eq!((person, question.status.as_str()), (principal, "pending"), "{path}: {said}");
+                let message = said["details"]["question"]["answer"].as_str().expect("an id").to_owned();
                 let earlier = self.known.answered.insert(question.id.clone(), message);
                 assert_eq!(earlier, None, "{path} was answered twice");
             }
@@ -246,7 +246,7 @@ impl Random {
 
     /// Decides on a change that an agent asked for.
     fn decide_change(&mut self, rng: &mut Rng) {
-        let waiting = self.host.ctl(&["--json", "change", "list"]).ok().json();
+        let waiting = self.host.ctl(&["--json", "inbox", "list", "--type", "change"]).ok().json();
         let Some(change) = rng.choice(waiting.as_array().expect("a list")) else { return };
         let id = change["id"].as_str().expect("an id");
         let verb = if rng.u8(..3) > 0 { "approve" } else { "reject" };
@@ -284,7 +284,7 @@ impl Random {
             false => drop(self.act(rng)),
         }
         for _ in 0..rng.usize(..60) {
-            self.get(0, "/v1/inbox");
+            self.get(0, "/v1/waiting");
         }
         self.host.kill_host();
         self.up(None);

@@ -46,7 +46,7 @@ impl Random {
     }
 
     fn requests(&self) -> Vec<Value> {
-        let list = self.get(0, "/v1/requests?status=all")["requests"].as_array().expect("a list").clone();
+        let list = self.get(0, "/v1/waiting?type=call&status=all")["entries"].as_array().expect("a list").clone();
         assert!(list.len() < 200, "the run has more requests than one list returns: set a smaller IRONCLAW_CALLS");
         list
     }
@@ -64,7 +64,7 @@ impl Random {
             let (before, ledger, requests) = (self.requests(), self.host.ledger(), self.requests());
             if before == requests {
                 let inboxes =
-                    (0..PEOPLE.len()).map(|person| self.get(person, "/v1/inbox")["entries"].clone()).collect();
+                    (0..PEOPLE.len()).map(|person| self.get(person, "/v1/waiting")["entries"].clone()).collect();
                 return View { ledger, requests, inboxes, texts: self.texts() };
             }
         }
@@ -194,7 +194,10 @@ impl View {
     /// Returns whether the approvals of a request for this text were used.
     fn is_approved(&self, text: &str) -> bool {
         let is_used = |request: &&Value| self.at("request.used", "request", word(request, "id")).is_some();
-        self.requests.iter().filter(|request| request["arguments"]["body"] == text).any(|request| is_used(&request))
+        self.requests
+            .iter()
+            .filter(|request| request["details"]["call"]["arguments"]["body"] == text)
+            .any(|request| is_used(&request))
     }
 
     /// Returns every entry of the calls with these arguments and of their turns, for a failure.

@@ -33,8 +33,8 @@ impl Counted {
 impl Random {
     pub(super) fn back_up(&mut self) {
         let file = self.host.home.with_file_name("calls.backup");
-        let requests = self.get(0, "/v1/requests?status=pending");
-        let ids = requests["requests"].as_array().expect("a list").iter().filter_map(|request| request["id"].as_str());
+        let requests = self.get(0, "/v1/waiting?type=call&status=pending");
+        let ids = requests["entries"].as_array().expect("a list").iter().filter_map(|request| request["id"].as_str());
         let open = ids.map(str::to_owned).collect();
         self.host.ctl(&["backup", "create", file.to_str().expect("UTF-8"), "--force"]).ok();
         // Requests of the time between the two lines count in no sum.
@@ -64,7 +64,7 @@ impl Random {
         self.up(None);
         self.host.ctl(&["audit", "accept", "--reason", "restored a backup"]).ok();
         for id in open {
-            let status = self.get(0, &format!("/v1/requests/{id}"))["status"].clone();
+            let status = self.get(0, &format!("/v1/waiting/{id}"))["status"].clone();
             assert!(status != "pending" && status != "approved", "{id} is {status} after a restore");
         }
         // A token of the backup may be one that was revoked later.

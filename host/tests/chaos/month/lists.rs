@@ -14,7 +14,7 @@ const LISTS: [&[&str]; 22] = [
     &["agent", "list"],
     &["session", "list"],
     &["schedule", "list"],
-    &["change", "list"],
+    &["inbox", "list", "--type", "change"],
     &["channel", "list"],
     &["delivery", "list"],
     &["destination", "list"],

@@ -65,7 +65,10 @@ fn declared_scope_in_the_text_of_an_agent_counts_for_nothing() {
     host.chat("a", "send send hello to ana to b");
     taken(&host, 2);
     let entry = waiting(&raw);
-    assert_eq!((&entry["agent"], &entry["arguments"]["recipient"]), (&json!("b"), &json!("shop:ann")));
+    assert_eq!(
+        (&entry["agent"], &entry["details"]["call"]["arguments"]["recipient"]),
+        (&json!("b"), &json!("shop:ann"))
+    );
     let page = request(&raw, &entry["id"])["shown"].as_str().expect("a page").to_owned();
     assert!(page.contains("message of the agent \"a\""), "{page}");
     assert!(receiver.replies().iter().all(|got| got.body["type"] != "message"));
@@ -226,7 +229,7 @@ fn unlinked_sender_loses_the_chain_and_its_requests() {
     let raw = Raw::of(&host);
     let body = json!({ "sender": "desk", "text": "send send hello to ana to b", "quoted": [] }).to_string();
     assert_eq!(hook.send("e1", &body).0, 200);
-    wait_for("the request", || raw.get("/v1/inbox").1["entries"].as_array().is_some_and(|all| all.len() == 1));
+    wait_for("the request", || raw.get("/v1/waiting").1["entries"].as_array().is_some_and(|all| all.len() == 1));
     let entry = waiting(&raw);
     host.ctl(&["person", "unlink", "owner", "shop:desk"]).ok();
     wait_for("its end", || request(&raw, &entry["id"])["status"] == "withdrawn");

@@ -13,15 +13,15 @@ fn only_a_decider_of_the_agent_can_decide_a_change() {
     fixture.host.agent("b");
     let bob = Raw::of_person(&fixture.host, "bob");
     let id = fixture.propose("persona");
-    let shown = json!({ "shown": fixture.show(&id)["shown_digest"] }).to_string();
+    let shown = json!({ "approve": fixture.show(&id)["shown_digest"] }).to_string();
     // A change that Bob may not see is refused in the same words as an unknown one.
     let unknown = other_id(&id);
     let refused = |caller: &Raw| {
-        let calls = [("POST", "/approve", shown.as_str()), ("POST", "/reject", r#"{"reason":""}"#), ("GET", "", "")];
+        let calls = [("POST", "/decision", shown.as_str()), ("POST", "/decision", r#"{"reject":""}"#), ("GET", "", "")];
         for (method, path, body) in calls {
-            let (status, said) = caller.ask(method, &format!("/v1/changes/{id}{path}"), body);
+            let (status, said) = caller.ask(method, &format!("/v1/waiting/{id}{path}"), body);
             assert_eq!((status, said["error"]["code"].as_str()), (404, Some("change_unknown")), "{path}: {said}");
-            let of_unknown = caller.ask(method, &format!("/v1/changes/{unknown}{path}"), body);
+            let of_unknown = caller.ask(method, &format!("/v1/waiting/{unknown}{path}"), body);
             assert_eq!((404, said.to_string().replace(&id, &unknown)), (of_unknown.0, of_unknown.1.to_string()));
         }
         assert_eq!(fixture.show(&id)["status"], "pending");
@@ -33,16 +33,16 @@ fn only_a_decider_of_the_agent_can_decide_a_change() {
     refused(&bob);
     // Requests without a token and with an expired one, and a message in a chat.
     let (status, _) =
-        Raw::of(&fixture.host).with_token("ict_0").ask("POST", &format!("/v1/changes/{id}/approve"), &shown);
+        Raw::of(&fixture.host).with_token("ict_0").ask("POST", &format!("/v1/waiting/{id}/decision"), &shown);
     assert_eq!(status, 401);
     for said in ["yes", "approve", &format!("approve {id}"), &format!("/approve {id}")] {
         fixture.host.say("a", said);
         assert_eq!(fixture.show(&id)["status"], "pending", "{said}");
     }
     fixture.host.change("a", "permissions", &grant);
-    let (status, said) = bob.ask("POST", &format!("/v1/changes/{id}/approve"), &shown);
+    let (status, said) = bob.ask("POST", &format!("/v1/waiting/{id}/decision"), &shown);
     assert_eq!(status, 200, "{said}");
-    assert_eq!(fixture.settled(&id)["status"], "applied");
+    assert_eq!(fixture.settled(&id)["status"], "done");
     let refusals = fixture.host.entries("change.decision_refused");
     assert_eq!(refusals.len(), 4, "{refusals:?}");
 }
@@ -59,9 +59,9 @@ fn unshown_or_unknown_change_is_not_approved() {
     let other = other_id(&id);
     fixture.host.ctl(&["approve", &other]).refused("there is no change");
     fixture.host.ctl(&["approve", &id, "--shown", &"0".repeat(64)]).refused("differs from the page");
-    let (status, _) = Raw::of(&fixture.host).ask("POST", &format!("/v1/changes/{id}/approve"), "{}");
+    let (status, _) = Raw::of(&fixture.host).ask("POST", &format!("/v1/waiting/{id}/decision"), "{}");
     assert!((400..500).contains(&status), "an approval without a digest: {status}");
-    let (status, _) = Raw::of(&fixture.host).ask("POST", &format!("/v1/changes/{id}/approve"), r#"{"approved":true}"#);
+    let (status, _) = Raw::of(&fixture.host).ask("POST", &format!("/v1/waiting/{id}/decision"), r#"{"approved":true}"#);
     assert!((400..500).contains(&status), "{status}");
     assert_eq!(fixture.show(&id)["status"], "pending");
 }
@@ -76,10 +76,10 @@ fn pending_changes_are_listed_oldest_first_to_deciders_only() {
     let carol = Raw::add_person(&fixture.host, "carol", &["--role", "admin"]);
     let asked: Vec<String> = ["persona", "tools", "wiring", "create"].map(|word| fixture.propose(word)).into();
     let listed = |caller: &Raw, query: &str| -> Vec<String> {
-        let (status, found) = caller.ask("GET", &format!("/v1/changes{query}"), "");
+        let (status, found) = caller.ask("GET", &format!("/v1/waiting{query}"), "");
         assert_eq!(status, 200, "{found}");
         let id = |change: &serde_json::Value| change["id"].as_str().expect("an id").to_owned();
-        found["changes"].as_array().expect("changes").iter().map(id).collect()
+        found["entries"].as_array().expect("entries").iter().map(id).collect()
     };
     let owner = Raw::of(&fixture.host);
     assert_eq!(listed(&owner, ""), asked);
@@ -87,6 +87,5 @@ fn pending_changes_are_listed_oldest_first_to_deciders_only() {
     assert_eq!(listed(&carol, ""), [&asked[0], &asked[1], &asked[3]].map(String::as_str));
     // Changes that she may not decide do not count toward the bound of her list.
     assert_eq!(listed(&carol, "?limit=3").len(), 3);
-    let newest_first: Vec<String> = asked.iter().rev().cloned().collect();
-    assert_eq!(listed(&carol, "?status=pending"), newest_first);
+    assert_eq!(listed(&carol, "?status=pending"), [&asked[0], &asked[1], &asked[3], &asked[2]].map(String::as_str));
 }

@@ -158,7 +158,7 @@ fn value_of_another_session_agent_or_time_is_unknown() {
     // A value of the message before asks; an older one is no longer a value of the task.
     let (calls, _) = office.ask("a", "one", "/allow send -- mail it to him", &send("m2.email.1"));
     assert_eq!((&calls[0]["status"], &calls[0]["code"]), (&json!("asked"), &json!("call_input")), "{calls:?}");
-    let page = Raw::of(&office.host).get(&format!("/v1/requests/{}", calls[0]["request"].as_str().expect("an id"))).1;
+    let page = Raw::of(&office.host).get(&format!("/v1/waiting/{}", calls[0]["request"].as_str().expect("an id"))).1;
     let shown = page["shown"].as_str().expect("a page");
     assert!(shown.contains("in the message of ") && shown.contains("m2.email.1"), "{shown}");
     office.reject(&calls[0]);
@@ -187,13 +187,13 @@ fn page_and_tool_show_the_origin_and_the_floor_of_a_value() {
     let (calls, _) = office.ask("a", "t", "/allow send -- pay 20 EUR to DE89 3704 0044 0532 0130 00", &[("pay", pay)]);
     assert_eq!((&calls[0]["status"], &calls[0]["code"]), (&json!("asked"), &json!("call_input")), "{calls:?}");
     let inbox = office.host.ctl(&["--json", "inbox"]).ok().json();
-    let origins = inbox[0]["origins"].as_array().expect("origins");
+    let origins = inbox[0]["details"]["call"]["origins"].as_array().expect("origins");
     let origin = |name: &str| &origins.iter().find(|origin| origin["argument"] == name).expect("an argument")["origin"];
     assert_eq!(origin("payee")["labels"], json!(["AgentKernel", "UserSurfaceInput", "PromptSlotBound"]));
     assert!(origin("payee")["handle"].as_str().is_some_and(|handle| handle.ends_with(".account.1")), "{origins:?}");
     assert!(origin("payee")["item"].is_string());
     assert_eq!((&origin("amount")["source"], &origin("amount")["labels"]), (&json!("model"), &json!(["LlmDerived"])));
-    assert_eq!(raw.get("/v1/inbox").1["entries"][0]["reasons"][0]["arguments"], json!(["amount"]));
+    assert_eq!(raw.get("/v1/waiting").1["entries"][0]["reasons"][0]["arguments"], json!(["amount"]));
     let tool = office.host.ctl(&["--json", "tool", "show", "mail__pay"]).ok().json();
     let payee = &tool["tool"]["arguments"]["payee"];
     assert_eq!(
@@ -221,7 +221,7 @@ fn value_that_differs_at_the_effect_is_not_sent() {
     office.host.down();
     let db = record::open_to_change(&office.host.home);
     let change = |at: usize, sql: &str| {
-        let sql = sql.replace("SESSION", &format!("(SELECT session_id FROM requests WHERE id = '{}')", requests[at]));
+        let sql = sql.replace("SESSION", &format!("(SELECT session_id FROM waiting WHERE id = '{}')", requests[at]));
         assert_eq!(db.execute(&sql, []).expect("changed"), 1, "{sql}");
     };
     change(1, &format!("UPDATE calls SET digest = '{}' WHERE session_id = SESSION", "0".repeat(64)));
@@ -242,12 +242,12 @@ fn value_that_differs_at_the_effect_is_not_sent() {
     office.host.up();
     let raw = Raw::of(&office.host);
     for request in &requests {
-        let shown = raw.get(&format!("/v1/requests/{request}")).1["shown_digest"].clone();
+        let shown = raw.get(&format!("/v1/waiting/{request}")).1["shown_digest"].clone();
         let (code, answer) =
-            raw.ask("POST", &format!("/v1/requests/{request}/approve"), &json!({ "shown": shown }).to_string());
+            raw.ask("POST", &format!("/v1/waiting/{request}/decision"), &json!({ "approve": shown }).to_string());
         assert_eq!(code, 200, "{answer}");
     }
-    let status = |at: usize| raw.get(&format!("/v1/requests/{}", requests[at])).1["status"].clone();
+    let status = |at: usize| raw.get(&format!("/v1/waiting/{}", requests[at])).1["status"].clone();
     wait_for("the effect", || status(0) == "done");
     // Without its author or its channel's word, the value is no value of the task.
     for at in [2, 3] {

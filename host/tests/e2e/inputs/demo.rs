@@ -19,7 +19,7 @@ fn injected_recipient_is_refused() {
     assert_eq!(calls[1]["code"], "call_input");
     assert!(answer.contains("recipient: this field takes values by reference alone"), "{answer}");
     assert!(
-        Raw::of(&office.host).get("/v1/inbox").1["entries"].as_array().is_some_and(Vec::is_empty),
+        Raw::of(&office.host).get("/v1/waiting").1["entries"].as_array().is_some_and(Vec::is_empty),
         "no person is asked"
     );
 }

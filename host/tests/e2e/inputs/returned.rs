@@ -164,7 +164,7 @@ fn new_id_is_of_its_server_session_and_task() {
     let (calls, _) = office.ask("a", "t", ALLOWED, &[("shop__cancel", order("$name.1"))]);
     assert_eq!(end(&calls), ("asked", Some("call_input")), "{calls:?}");
     let request = office.host.ctl(&["--json", "inbox"]).ok().json();
-    let origin = &request[0]["origins"][0]["origin"];
+    let origin = &request[0]["details"]["call"]["origins"][0]["origin"];
     assert_eq!((&origin["source"], &origin["labels"][0]), (&json!("returned"), &json!("SessionResult")), "{request}");
     // An id that the server had before is not new.
     let (calls, _) = office.ask("a", "t3", ALLOWED, &[("shop__create", about()), ("shop__cancel", order("r6.name.1"))]);

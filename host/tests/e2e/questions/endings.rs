@@ -27,17 +27,17 @@ fn cancelled_question_tells_the_agent() {
     let raw = Raw::of(&host);
     let first = ask(&raw, "ask me which? red or blue");
     let cancelled = host.ctl(&["--json", "reject", id_of(&first), "--reason", "later"]).ok().json();
-    assert_eq!(cancelled["status"], "cancelled", "{cancelled}");
+    assert_eq!(cancelled["status"], "rejected", "{cancelled}");
     refused(&raw, id_of(&first), &json!({ "option": 1 }), (409, "question_ended"));
-    assert_eq!(raw.get("/v1/inbox").1["entries"], json!([]));
-    assert!(exported(&host).contains(&format!("Your question {} was cancelled", id_of(&first))));
+    assert_eq!(raw.get("/v1/waiting").1["entries"], json!([]));
+    assert!(exported(&host).contains(&format!("Your question {} was rejected", id_of(&first))));
     // A cancellation opens no turn.
     assert_eq!(host.entries("turn.opened").len(), 1);
     let entry = &host.entries("question.cancelled")[0];
     assert_eq!(entry["data"]["question"], first["id"]);
     let why = host.ctl(&["--json", "why", id_of(&first)]).ok().json();
-    assert_eq!((&why["ended_by"], &why["reason"]), (&json!("owner"), &json!("later")), "{why}");
-    assert!(why["answer"].is_null() && why["ended_at"].is_string(), "{why}");
+    assert_eq!((&why["decided_by"]["name"], &why["outcome"]), (&json!("owner"), &json!("later")), "{why}");
+    assert!(why["details"]["question"]["answer"].is_null() && why["ended_at"].is_string(), "{why}");
     // The person writes again, so an equal call is another question.
     assert_ne!(ask(&raw, "ask me which? red or blue")["id"], first["id"]);
 }
@@ -52,10 +52,10 @@ fn cancelled_turn_cancels_its_question() {
     give_tool(&host);
     let raw = Raw::of(&host);
     assert_eq!(raw.say("a", "hello", None).0, 202);
-    wait_for("the question", || raw.get("/v1/inbox").1["entries"][0]["status"] == "waiting");
+    wait_for("the question", || raw.get("/v1/waiting").1["entries"][0]["status"] == "pending");
     let id = id_of(&waiting(&raw)).to_owned();
     host.ctl(&["session", "cancel", host.session()["id"].as_str().expect("an id")]).ok();
-    assert_eq!(status(&raw, &id), "cancelled");
+    assert_eq!(status(&raw, &id), "withdrawn");
     refused(&raw, &id, &json!({ "text": "red" }), (409, "question_ended"));
 }
 
@@ -68,10 +68,10 @@ fn owner_cancels_and_erasure_removes_questions_of_others() {
     assert_eq!(code(&answer(&raw, id_of(&first), &json!({ "option": 1 }))), (403, "question_not_yours"));
     assert_eq!(reject(&raw, id_of(&first), "no").0, 200);
     let second = ask(&mara, "ask me which? red or blue");
-    assert_eq!(status(&raw, id_of(&second)), "waiting");
+    assert_eq!(status(&raw, id_of(&second)), "pending");
     host.ctl(&["person", "remove", "mara", "--erase", "--yes"]).ok();
     assert_eq!(code(&reject(&raw, id_of(&second), "")), (404, "question_unknown"));
-    assert_eq!(raw.get("/v1/questions?status=all").1["entries"], json!([]));
+    assert_eq!(raw.get("/v1/waiting?type=question&status=all").1["entries"], json!([]));
 }
 
 #[test]
@@ -96,19 +96,19 @@ fn removed_person_ends_their_question_in_a_shared_conversation() {
     record::open_to_change(&host.home).execute_batch(give).expect("changed");
     host.up();
     let raw = Raw::of(&host);
-    let found = raw.get("/v1/questions").1["entries"].clone();
+    let found = raw.get("/v1/waiting?type=question").1["entries"].clone();
     let (id, session) = (id_of(&found[0]).to_owned(), host.session()["id"].clone());
-    assert_eq!((&found[0]["status"], &found[0]["session_id"]), (&json!("waiting"), &session), "{found}");
+    assert_eq!((&found[0]["status"], &found[0]["origin"]["session"]), (&json!("pending"), &session), "{found}");
     host.ctl(&["person", "remove", "mara", "--yes"]).ok();
-    assert_eq!((status(&raw, &id).as_str(), &host.session()["id"]), ("cancelled", &session));
+    assert_eq!((status(&raw, &id).as_str(), &host.session()["id"]), ("withdrawn", &session));
     let entries = host.entries("question.cancelled");
     assert_eq!((entries.len(), &entries[0]["data"]["question"]), (1, &json!(id)), "{entries:?}");
     let why = host.ctl(&["--json", "why", &id]).ok().json();
-    assert_eq!((&why["reason"], &why["ended_by"]), (&json!("the person was removed"), &Value::Null), "{why}");
-    assert_eq!(raw.get("/v1/questions").1["entries"], json!([]));
+    assert_eq!((&why["outcome"], &why["decided_by"]), (&json!("the requester was removed"), &Value::Null), "{why}");
+    assert_eq!(raw.get("/v1/waiting?type=question").1["entries"], json!([]));
     refused(&raw, &id, &json!({ "text": "red" }), (403, "question_not_yours"));
     // The notice waits for the next turn of the agent.
-    let notice = format!("Your question {id} was cancelled; there is no answer. The given reason:");
+    let notice = format!("Your question {id} can no longer be decided:");
     assert!(exported(&host).contains(&notice));
 }
 
@@ -126,12 +126,12 @@ fn prompt_of_a_conversation_offers_an_answer() {
     });
     let shown = seen.lines.join("\n");
     assert_eq!((seen.code, said.len(), answers.len()), (0, 0, 0), "{shown}");
-    assert!(shown.contains("agent a asks in its own words:") && shown.contains("You chose: blue"), "{shown}");
+    assert!(shown.contains("It asks in its own words:") && shown.contains("You chose: blue"), "{shown}");
     let raw = Raw::of(&host);
     // The refused line changed nothing, and an empty line leaves the second question.
     assert_eq!((host.entries("question.answered").len(), host.entries("question.answer_refused").len()), (1, 1));
     let left = waiting(&raw);
-    assert_eq!((&left["question"], &left["status"]), (&json!("what?"), &json!("waiting")), "{left}");
+    assert_eq!((&left["question"], &left["status"]), (&json!("what?"), &json!("pending")), "{left}");
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn person_is_reminded_once_and_the_question_expires() {
         host.up();
         wait_for("the reminder", || host.entries("question.reminded").len() == 1);
     }
-    assert_eq!(status(&Raw::of(&host), &id), "waiting");
+    assert_eq!(status(&Raw::of(&host), &id), "pending");
     host.down();
     host.shift_clock(8 * DAY_MS);
     host.up();
@@ -157,7 +157,7 @@ fn person_is_reminded_once_and_the_question_expires() {
     assert_eq!((host.entries("question.reminded").len(), host.entries("turn.opened").len()), (1, 1));
     let told = host.entries("notification.unplaced");
     let about: Vec<&Value> = told.iter().map(|entry| &entry["data"]["about"]).collect();
-    assert_eq!(about, ["question_waits", "question_reminder"]);
+    assert_eq!(about, ["waits", "ends_soon"]);
     assert!(exported(&host).contains("was not answered in time"));
 }
 
@@ -177,8 +177,8 @@ fn killed_host_asks_once_and_answers_once() {
     host.down();
     host.up_failing_at("question_answered");
     let pid = host.pid().expect("the host runs");
-    let path = format!("/v1/questions/{id}/answer");
-    let asked = Raw::of(&host).begin("POST", &path, &json!({ "option": 2 }).to_string());
+    let path = format!("/v1/waiting/{id}/decision");
+    let asked = Raw::of(&host).begin("POST", &path, &json!({ "answer": { "option": 2 } }).to_string());
     wait_for("the host to die at question_answered", || !alive(pid));
     drop(asked);
     host.up();
@@ -198,17 +198,17 @@ fn question_of_a_restored_record_cannot_be_answered() {
     let id = id_of(&ask(&Raw::of(&host), "ask me which? red or blue")).to_owned();
     let file = host.home.with_file_name("q.backup").display().to_string();
     host.ctl(&["backup", "create", &file]).ok();
-    assert_eq!(answer(&Raw::of(&host), &id, &json!({ "option": 1 })).0, 202);
+    assert_eq!(answer(&Raw::of(&host), &id, &json!({ "option": 1 })).0, 200);
     host.down();
     host.ctl(&["backup", "restore", &file, "--replace", "--yes"]).ok();
     host.up();
     let raw = Raw::of(&host);
     let listed: Value = waiting(&raw);
-    assert_eq!((&listed["status"], &listed["yours"]), (&json!("unknown"), &json!(false)));
+    assert_eq!((&listed["status"], &listed["yours"]), (&json!("doubtful"), &json!(false)));
     refused(&raw, &id, &json!({ "option": 1 }), (409, "question_ended"));
-    assert!(exported(&host).contains("can no longer be answered"));
+    assert!(exported(&host).contains("is in doubt"));
     assert_eq!(reject(&raw, &id, "").0, 200);
-    assert_eq!(raw.get("/v1/inbox").1["entries"], json!([]));
+    assert_eq!(raw.get("/v1/waiting").1["entries"], json!([]));
     assert_eq!(host.entries("question.unknown").len(), 1);
 }
 
@@ -219,7 +219,7 @@ fn stop_keeps_a_question_and_an_erasure_removes_it() {
     let question = ask(&raw, "ask me which? red or blue");
     host.ctl(&["panic"]).ok();
     host.ctl(&["resume"]).ok();
-    assert_eq!(status(&raw, id_of(&question)), "waiting", "an emergency stop forgets no question");
+    assert_eq!(status(&raw, id_of(&question)), "pending", "an emergency stop forgets no question");
     say(&raw, "echo after the stop");
     host.ctl(&["session", "remove", host.session()["id"].as_str().expect("an id"), "--yes"]).ok();
     refused(&raw, id_of(&question), &json!({ "option": 1 }), (404, "question_unknown"));

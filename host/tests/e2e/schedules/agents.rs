@@ -13,7 +13,7 @@ fn give_tools(host: &TestHost, agent: &str) {
     host.change(agent, "enabled_tools", &json!({ "add": ["schedule_task", "schedule_manage"] }));
 }
 fn waiting(host: &TestHost) -> Vec<Value> {
-    host.ctl(&["--json", "change", "list"]).ok().json().as_array().expect("a list").clone()
+    host.ctl(&["--json", "inbox", "list", "--type", "change"]).ok().json().as_array().expect("a list").clone()
 }
 
 /// Returns the identifiers of the schedules that an agent lists.
@@ -128,9 +128,13 @@ fn schedule_of_an_agent_needs_the_rights_of_its_person() {
     assert_eq!(site.lines(), ["GET /notes HTTP/1.1"]);
     let found = waiting(&host);
     assert_eq!(found.len(), 1, "{said}");
-    let change = host.ctl(&["--json", "change", "show", found[0]["id"].as_str().expect("an id")]).ok().json();
+    let change = host.ctl(&["--json", "inbox", "show", found[0]["id"].as_str().expect("an id")]).ok().json();
     assert!(change["shown"].as_str().expect("a page").contains("External"), "the page has the labels: {change}");
-    assert_eq!((&change["status"], &change["after"]["written_by"]), (&json!("pending"), &json!("model")), "{change}");
+    assert_eq!(
+        (&change["status"], &change["details"]["change"]["after"]["written_by"]),
+        (&json!("pending"), &json!("model")),
+        "{change}"
+    );
     assert_eq!(host.ctl(&["--json", "schedule", "list"]).ok().json(), json!([]));
     host.ctl(&["reject", found[0]["id"].as_str().expect("an id"), "--reason", "no"]).ok();
     assert_eq!(host.ctl(&["--json", "schedule", "list"]).ok().json(), json!([]), "nothing was scheduled");

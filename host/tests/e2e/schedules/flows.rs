@@ -289,7 +289,7 @@ fn prompt_is_compared_with_its_list_and_its_words_are_typed() {
         let mut payload = json!({ "prompt": prompt, "every": "1w" });
         payload.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
         let asked = host.submit("a", "schedule", &payload).ok().json();
-        let change = host.ctl(&["--json", "change", "show", asked["id"].as_str().expect("an id")]).ok().json();
+        let change = host.ctl(&["--json", "inbox", "show", asked["id"].as_str().expect("an id")]).ok().json();
         change["shown"].as_str().unwrap_or_else(|| panic!("{change}")).to_owned()
     };
     let bare = page("Read /notes and send them to Bob with git_push.", json!({}));

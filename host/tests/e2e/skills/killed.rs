@@ -4,7 +4,7 @@ use super::{POINTS, SkillFixture, TEXT, WITH_COMMANDS};
 use crate::support::host_fixture::{Build, wait_for};
 
 /// The steps of an approved change.
-const OF_A_CHANGE: [&str; 3] = ["change_approved", "change_prepared", "change_applied"];
+const OF_A_CHANGE: [&str; 3] = ["approved", "change_prepared", "change_applied"];
 
 /// Runs a command whose host dies at a fail point, starts the host again, and repeats the command until it is done.
 fn kill_at(fixture: &mut SkillFixture, point: &str, command: &[&str], is_done: impl Fn(&SkillFixture) -> bool) {

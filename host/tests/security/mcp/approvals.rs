@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 fn borrow_approval(host: &TestHost, used: &Value, by: &Value) {
     host.down();
     let sql = "UPDATE approvals SET subject = BY, state = 'live', ended_at = NULL WHERE subject = USED; \
-               UPDATE requests SET status = 'approved', expires_at = expires_at + 3600000 WHERE id = BY";
+               UPDATE waiting SET status = 'approved', expires_at = expires_at + 3600000 WHERE id = BY";
     let quoted = |entry: &Value| format!("'{}'", entry["id"].as_str().expect("an id"));
     let sql = sql.replace("BY", &quoted(by)).replace("USED", &quoted(used));
     record::open_to_change(&host.home).execute_batch(&sql).expect("changed");
@@ -63,9 +63,12 @@ fn other_arguments_are_another_call() {
     let raw = Raw::of(&host);
     let asked = pending(&raw, "use tests__echo {\"text\":\"lilies\"}");
     delivered(&raw, &raw.send("a", "use tests__echo {\"text\":\"roses\"}"));
-    let inbox = raw.get("/v1/inbox").1["entries"].clone();
+    let inbox = raw.get("/v1/waiting").1["entries"].clone();
     let other = inbox.as_array().and_then(|all| all.iter().find(|entry| entry["id"] != asked["id"])).expect("another");
-    assert_eq!((&asked["arguments"]["text"], &other["arguments"]["text"]), (&json!("lilies"), &json!("roses")));
+    assert_eq!(
+        (&asked["details"]["call"]["arguments"]["text"], &other["details"]["call"]["arguments"]["text"]),
+        (&json!("lilies"), &json!("roses"))
+    );
     assert_eq!(approve(&raw, &asked).0, 200);
     wait_for("the end of the call", || request(&raw, &asked["id"])["status"] == "done");
     assert_eq!(waiting(&raw)["id"], other["id"]);

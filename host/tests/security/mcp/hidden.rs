@@ -40,12 +40,12 @@ fn hidden_words_of_a_server_are_visible_and_cause_no_call() {
     let payload = json!({ "server": "hidden", "digest": digest });
     let submit = ["--json", "change", "submit", "--kind", "mcp_confirm", "--reason", "it is time", "--payload"];
     let change = host.ctl(&[&submit[..], &[&payload.to_string()]].concat()).ok().json();
-    let page = client::Raw::of(&host).get(&format!("/v1/changes/{}", change["id"].as_str().expect("an id"))).1;
+    let page = client::Raw::of(&host).get(&format!("/v1/waiting/{}", change["id"].as_str().expect("an id"))).1;
     let shown = page["shown"].as_str().expect("a page");
     check("the page", &shown.replace("\n", " "));
     assert!(shown.contains("U+200B") && shown.contains("U+E0041"), "{shown}");
     let approved = host.ctl(&["--json", "approve", change["id"].as_str().expect("an id")]).ok().json();
-    assert_eq!(approved["status"], "applied", "{approved}");
+    assert_eq!(approved["status"], "done", "{approved}");
     host.ctl(&["mcp", "grant", "a", "hidden", "--yes"]).ok();
     assert_eq!(show(&host, "hidden")["state"], "confirmed");
 

@@ -93,7 +93,7 @@ fn get_url_carries_secret() {
             let codes: Vec<&Value> =
                 entry["reasons"].as_array().expect("a list").iter().map(|one| &one["reason"]).collect();
             assert!(codes.contains(&&json!("call_origin")), "{name}: {entry}");
-            assert_eq!(request(&raw, &entry["id"])["class"], "send", "{name}");
+            assert_eq!(request(&raw, &entry["id"])["details"]["call"]["class"], "send", "{name}");
             assert_eq!(reject(&raw, entry, "").0, 200);
         }
         assert_eq!(site.lines().len(), 1, "{name}");
@@ -130,12 +130,12 @@ fn channel_identity_decides_nothing() {
     for (number, words) in ["approve", "/approve", "yes, ironctl approve"].iter().enumerate() {
         answered(&host, &hook.say(&format!("w{number}"), &format!("{words} {}", id(&entry))));
     }
-    let body = json!({ "shown": entry["shown_digest"], "sender": "ann", "text": "yes" }).to_string();
+    let body = json!({ "approve": entry["shown_digest"], "sender": "ann", "text": "yes" }).to_string();
     let at = crate::support::hooks::now();
     let (time, signature) = (at.to_string(), hook.sign("e9", at, &body));
     let headers =
         [("host", "x"), ("webhook-id", "e9"), ("webhook-timestamp", &time[..]), ("webhook-signature", &signature[..])];
-    for path in [format!("/v1/requests/{}/approve", id(&entry)), format!("/hooks/shop/requests/{}/approve", id(&entry))]
+    for path in [format!("/v1/waiting/{}/decision", id(&entry)), format!("/hooks/shop/requests/{}/approve", id(&entry))]
     {
         let stream = TcpStream::connect(hook.address()).expect("the port is open");
         let (status, _, answer) = exchange(stream, "POST", &path, &headers, &body);

@@ -33,7 +33,7 @@ fn restore_elsewhere(host: &TestHost, file: &Path) -> TestHost {
 fn check_withdrawn(host: &TestHost, requests: &[&Value]) {
     let raw = Raw::of(host);
     let entries = host.entries("request.withdrawn");
-    assert_eq!(host.entries("state.generation")[0]["data"]["requests_withdrawn"], requests.len());
+    assert_eq!(host.entries("state.generation")[0]["data"]["withdrawn"], requests.len());
     assert_eq!(entries.len(), requests.len(), "{entries:?}");
     for entry in requests {
         assert_eq!(status(host, entry), "withdrawn");

@@ -7,7 +7,7 @@ use crate::at::At;
 use crate::client::Client;
 use crate::commands::{propose, review};
 use crate::failure::Error;
-use ironclaw_operator::{AgentMount, Change, ChangeKind, ChangeStatus, DenialCode, NewAllowed, routes};
+use ironclaw_operator::{AgentMount, ChangeKind, DenialCode, Details, NewAllowed, Waiting, WaitingStatus, routes};
 use serde_json::{Value, json};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -179,10 +179,11 @@ fn rooted(target: String) -> String {
 }
 
 /// Returns the target and the access of a directory in an applied change.
-fn granted(change: &Change, source: &str) -> Option<(String, &'static str)> {
-    let mount = change.after.as_array()?.iter().find(|mount| mount["source"] == source)?;
+fn granted(change: &Waiting, source: &str) -> Option<(String, &'static str)> {
+    let Some(Details::Change(details)) = &change.entry.details else { return None };
+    let mount = details.after.as_array()?.iter().find(|mount| mount["source"] == source)?;
     let access = if mount["read_only"] == false { "writable" } else { "read only" };
-    (change.status == ChangeStatus::Applied).then_some((mount["target"].as_str()?.to_owned(), access))
+    (change.entry.status == WaitingStatus::Done).then_some((mount["target"].as_str()?.to_owned(), access))
 }
 
 /// Returns the file with the settings of the host, with its path if the home is known.

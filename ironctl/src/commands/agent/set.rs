@@ -11,7 +11,7 @@ use crate::commands::review;
 use crate::commands::usage;
 use crate::failure::Error;
 use crate::output::Output;
-use ironclaw_operator::{AgentBudget, AgentMode, AgentModel, Change, ChangeKind, routes};
+use ironclaw_operator::{AgentBudget, AgentMode, AgentModel, ChangeKind, Waiting, routes};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -142,7 +142,7 @@ enum Part {
     /// The settings with their new values.
     Set(Map<String, Value>),
     /// A decided change; none if nothing was to change.
-    Changed(Option<Box<Change>>),
+    Changed(Option<Box<Waiting>>),
 }
 
 /// The result of the parts of the command.
@@ -150,7 +150,7 @@ enum Part {
 struct Report {
     set: Map<String, Value>,
     /// There as soon as a part is a change.
-    changes: Option<Vec<Change>>,
+    changes: Option<Vec<Waiting>>,
     /// The failure of a part that waits.
     waits: Option<Error>,
 }

@@ -7,7 +7,7 @@ use crate::at::At;
 use crate::client::Client;
 use crate::commands::propose;
 use crate::failure::Error;
-use ironclaw_operator::{Agent, Change, ChangeKind, ChangeStatus, routes};
+use ironclaw_operator::{Agent, ChangeKind, Waiting, WaitingStatus, routes};
 use serde_json::json;
 use std::time::Duration;
 
@@ -141,7 +141,7 @@ pub async fn install(at: &At, client: &Client, args: Install) -> Result<(), Erro
     let mut wanted = Installed::from_agent(&agent);
     wanted.add(of, &packages);
     let changed = change(at, client, &agent, wanted, yes).await?;
-    let is_applied = changed.is_some_and(|change| change.status == ChangeStatus::Applied);
+    let is_applied = changed.is_some_and(|change| change.entry.status == WaitingStatus::Done);
     if is_applied && !agent.enabled_tools.iter().any(|tool| tool == RUN_COMMAND) {
         let name = &agent.name;
         at.out.remark(format!("{name} runs no programs yet: ironctl agent set {name} --add-tool {RUN_COMMAND}"))?;
@@ -179,7 +179,7 @@ async fn change(
     agent: &Agent,
     wanted: Installed,
     yes: bool,
-) -> Result<Option<Change>, Error> {
+) -> Result<Option<Waiting>, Error> {
     let Installed { apt, npm, pypi } = wanted;
     let (id, payload) = (agent.id.to_string(), json!({ "apt": apt, "npm": npm, "pypi": pypi }));
     let submitted = propose::submit(client, ChangeKind::Packages, Some(&id), payload).await;

@@ -3,11 +3,11 @@
 //! Never writes a history file: the host has the conversation. See [`super::progress`] for the progress line.
 
 use super::attach::{self, Attachment};
-use super::progress::{LiveTurn, report_and_continue};
+use super::numbers::Numbers;
+use super::progress::LiveTurn;
 use super::prompt::{Parts, PasteMarks, Prompt};
 use super::slash::{self, Line};
 use super::unread;
-use super::waiting::Waiting;
 use super::{failing, follow};
 use crate::at::At;
 use crate::client::Client;
@@ -15,15 +15,16 @@ use crate::commands::agent::set;
 use crate::commands::file;
 use crate::commands::inbox;
 use crate::commands::mcp::quotation;
-use crate::commands::question::{self, Asked};
+use crate::commands::review::Words;
 use crate::commands::sources;
 use crate::commands::usage;
+use crate::commands::waiting::{self, Asked, question};
 use crate::commands::why;
 use crate::failure::Error;
 use crate::output::Output;
 use crate::terminal_line;
-use ironclaw_contract::ids::MessageId;
-use ironclaw_operator::{EntryId, NewMessage, Recorded, Speaker, routes};
+use ironclaw_contract::ids::{MessageId, SessionId};
+use ironclaw_operator::{NewMessage, Recorded, Speaker, WaitingEntry, WaitingId, WaitingKind, routes};
 use serde_json::json;
 use std::time::Duration;
 
@@ -54,7 +55,6 @@ pub async fn run(at: &At, client: &Client, options: Options) -> Result<(), Error
     let out = at.out;
     let agent = client.call(routes::AGENT, [&agent]).await?;
     let (id, name) = (agent.id.to_string(), agent.name);
-    let waiting = Waiting::default();
     let mut conversation = Conversation {
         at,
         client,
@@ -66,7 +66,7 @@ pub async fn run(at: &At, client: &Client, options: Options) -> Result<(), Error
         allow,
         wait,
         last: None,
-        waiting,
+        numbers: Numbers::default(),
         offered: Vec::new(),
         knows_pastes: false,
         shows_reasoning: false,
@@ -83,6 +83,11 @@ pub async fn run(at: &At, client: &Client, options: Options) -> Result<(), Error
     let talked = conversation.talk(&mut prompt).await;
     prompt.print_unsent(conversation.out())?;
     talked
+}
+
+/// Returns whether an agent asks a question in this session.
+fn is_question_in(entry: &WaitingEntry, session: SessionId) -> bool {
+    entry.kind == WaitingKind::Question && entry.origin.as_ref().is_some_and(|origin| origin.session == session)
 }
 
 /// Creates the name of a new conversation from the time.
@@ -111,9 +116,9 @@ struct Conversation<'a> {
     allow: Vec<String>,
     wait: Duration,
     last: Option<MessageId>,
-    waiting: Waiting,
+    numbers: Numbers,
     /// The questions that were shown.
-    offered: Vec<EntryId>,
+    offered: Vec<WaitingId>,
     /// True if the person read that pasted text asks for nothing.
     knows_pastes: bool,
     /// True if the thoughts of the model follow each answer.
@@ -138,9 +143,9 @@ impl Conversation<'_> {
                     self.say(said).await?;
                     drop(marks);
                 }
-                Ok(command) => report_and_continue(out, self.command(command).await)?,
+                Ok(command) => out.report(self.command(command).await)?,
                 Err(error) => {
-                    report_and_continue(out, Err(error))?;
+                    out.report(Err(error))?;
                     terminal_line::hold()?;
                 }
             }
@@ -179,7 +184,7 @@ impl Conversation<'_> {
         let recorded = match attach::send(self.at.out, self.client, &self.id, message, &mut self.files).await {
             Ok(recorded) => recorded,
             Err(error) => {
-                report_and_continue(self.out(), Err(error))?;
+                self.out().report(Err(error))?;
                 return Ok(terminal_line::hold()?);
             }
         };
@@ -205,16 +210,25 @@ impl Conversation<'_> {
         loop {
             // The answer of the agent did arrive, so a failed request is no failure of the message.
             let Ok(mut waiting) = inbox::list_for_agent(self.client, &self.name).await else { return Ok(()) };
-            waiting.retain(|entry| entry.session_id == Some(recorded.session_id) && !self.offered.contains(&entry.id));
+            waiting.retain(|entry| is_question_in(entry, recorded.session_id) && !self.offered.contains(&entry.id));
             let Some(next) = waiting.into_iter().next() else { return Ok(()) };
             self.offered.push(next.id);
-            recorded = match question::ask(self.out(), self.client, &next).await {
-                Ok(Asked::Answered(answered)) => answered,
-                Ok(Asked::Left | Asked::Quit) => continue,
-                Err(error) => return report_and_continue(self.out(), Err(error)),
+            recorded = match self.ask(next.id).await {
+                Ok(Some(answered)) => answered,
+                Ok(None) => continue,
+                Err(error) => return self.out().report(Err(error)),
             };
             self.show_answer(&recorded).await?;
             self.last = Some(recorded.message_id);
+        }
+    }
+
+    /// Shows a question and takes the answer of the person; returns the message with it.
+    async fn ask(&self, id: WaitingId) -> Result<Option<Recorded>, Error> {
+        let waiting = waiting::read(self.client, id).await?;
+        match waiting::ask(self.out(), self.client, &waiting, Words::One, 0).await? {
+            Asked::Decided(answered) => Ok(question::recorded(&answered)),
+            Asked::Left | Asked::Quit => Ok(None),
         }
     }
 
@@ -225,9 +239,9 @@ impl Conversation<'_> {
             terminal_line::hold()?;
         }
         let id = recorded.message_id.to_string();
-        report_and_continue(self.out(), shown.map(drop).map_err(|error| error.while_waiting_for(&id)))?;
+        self.out().report(shown.map(drop).map_err(|error| error.while_waiting_for(&id)))?;
         match self.shows_reasoning {
-            true => report_and_continue(self.out(), self.print_reasoning(&id).await),
+            true => self.out().report(self.print_reasoning(&id).await),
             false => Ok(()),
         }
     }
@@ -274,10 +288,10 @@ impl Conversation<'_> {
         Ok(!view.notice)
     }
 
-    /// Shows the calls and changes of the agent that wait for the person.
+    /// Shows what waits for the person and concerns the agent.
     async fn remind(&mut self) -> Result<(), Error> {
         // The effect of a call is in words of the host, which may have marks.
-        self.waiting.remind(self.at.out, self.client, &self.name).await
+        self.numbers.remind(self.at.out, self.client, &self.name).await
     }
 
     /// Runs a command that sends no message.
@@ -304,7 +318,7 @@ impl Conversation<'_> {
             Line::Files(directory) => self.list_files(directory.as_deref().unwrap_or_default()).await,
             Line::Usage => usage::print_of_agent(out, self.client, &self.id).await,
             Line::Inbox(None) => inbox::decide_each(self.at).await,
-            Line::Inbox(Some(number)) => inbox::one(self.at, self.client, self.waiting.id(number)?).await,
+            Line::Inbox(Some(number)) => inbox::one(self.at, self.client, self.numbers.id(number)?).await,
             Line::Empty | Line::Say(_) | Line::Quit => Ok(()),
         }
     }

@@ -74,14 +74,21 @@ pub async fn no_answer(client: &Client, view: &MessageView, wait: Duration) -> E
 
 /// Returns what a message waits for: a decision on its calls, or what the host says; nothing if it does not answer.
 async fn awaited(client: &Client, view: &MessageView) -> String {
-    let asked = view.calls.iter().filter(|call| call.status == CallState::Asked);
-    let asked: Vec<String> =
-        asked.filter_map(|call| call.request.map(|request| format!("{request} ({})", call.tool))).collect();
-    if !asked.is_empty() {
-        return format!(": a person has to decide on {}: ironctl inbox", asked.join(", "));
+    if let Some(asked) = asked(view) {
+        return format!(": a person has to decide on {asked}: ironctl inbox");
     }
     let why = client.call(routes::WHY_MESSAGE, [&view.message_id]).await;
     why.map_or_else(|_| String::new(), |why| format!(": {}", why.summary.trim_end_matches('.')))
+}
+
+/// Returns the calls of a message that wait for people, each with its tool; `None` without one.
+pub fn asked(view: &MessageView) -> Option<String> {
+    let asked = view.calls.iter().filter(|call| call.status == CallState::Asked);
+    let asked = asked.map(|call| match call.request {
+        Some(request) => format!("{request} ({})", call.tool),
+        None => format!("{} ({})", call.id, call.tool),
+    });
+    Some(asked.collect::<Vec<_>>().join(", ")).filter(|asked| !asked.is_empty())
 }
 
 /// Prints the reply for a person; a notice of the host goes to stderr.

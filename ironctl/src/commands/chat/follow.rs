@@ -4,18 +4,16 @@
 //! answer. See [`super::progress`] for the events on the screen, [`crate::commands::review`] for the question.
 
 use super::patience::Patience;
-use super::progress::{LiveTurn, report_and_continue};
+use super::progress::LiveTurn;
 use crate::client::{Client, MessageEvent};
-use crate::commands::change::in_words;
 use crate::commands::inbox;
 use crate::commands::review::{self, Choice, Subject, Words};
+use crate::commands::waiting;
+use crate::commands::waiting::words::one_line;
 use crate::failure::Error;
 use crate::output::Output;
 use crate::terminal_line;
-use ironclaw_contract::ids::RequestId;
-use ironclaw_operator::{
-    CallRequest, Decision, LedgerEvent, MessageView, Recorded, Rejection, RequestStatus, Stage, routes,
-};
+use ironclaw_operator::{Details, LedgerEvent, MessageView, Recorded, Stage, Waiting, WaitingEntry, WaitingId, routes};
 use jiff::Timestamp;
 use std::collections::{BTreeSet, VecDeque};
 use std::future::Future;
@@ -108,13 +106,13 @@ struct Follower<'a> {
     /// The same, before the stream was opened again: the host repeats the stages up to it.
     replayed_to: u64,
     /// The requests for which the turn may wait.
-    open: BTreeSet<RequestId>,
+    open: BTreeSet<WaitingId>,
     /// All requests of the turn.
-    seen: BTreeSet<RequestId>,
+    seen: BTreeSet<WaitingId>,
     /// The time of the newest one.
     newest: String,
     /// Those that this person decides on here; the first one is shown.
-    queue: VecDeque<Box<CallRequest>>,
+    queue: VecDeque<Box<Waiting>>,
     /// The question about the first one.
     question: Option<Question>,
     /// True if a question ended without an answer.
@@ -160,7 +158,7 @@ impl Follower<'_> {
                     }
                     // The host refuses if it has just answered; then the answer still arrives.
                     let cancelled = self.client.call(routes::CANCEL_TURN, [&recorded.session_id]).await;
-                    report_and_continue(self.out, cancelled.map(drop))?;
+                    self.out.report(cancelled.map(drop))?;
                 }
             }
         }
@@ -215,45 +213,31 @@ impl Follower<'_> {
     }
 
     /// Shows a request without a question about it: it is for other people, or it has ended.
-    fn show_request(&mut self, request: &CallRequest) -> Result<(), Error> {
+    fn show_request(&mut self, request: &Waiting) -> Result<(), Error> {
         self.turn.end_line()?;
-        let outcome = in_words(request.outcome.as_deref());
-        let id = &request.id;
-        let text = match (request.status, request.yours) {
-            (RequestStatus::Pending, true) => {
-                return self.out.remark(format!("a call waits for you: {id}: ironctl inbox"));
-            }
-            (RequestStatus::Pending, false) => return self.out.remark(format!("a call waits for other people: {id}")),
-            (RequestStatus::Approved | RequestStatus::Running | RequestStatus::Done | RequestStatus::Queued, _) => {
-                format!("{id} was approved elsewhere")
-            }
-            (RequestStatus::Failed, _) => format!("{id} was approved elsewhere; its call failed"),
-            (RequestStatus::Unknown, _) => {
-                format!("{id} was approved elsewhere; it is unknown if its call had its effect")
-            }
-            (RequestStatus::Rejected, _) => format!("{id} was rejected elsewhere{outcome}"),
-            (RequestStatus::Expired, _) => format!("the time of {id} is up{outcome}"),
-            (status @ RequestStatus::Withdrawn, _) => format!("{id} is {status}{outcome}"),
-        };
-        self.say(request, &text)
+        let summary = one_line(&request.summary);
+        match request.entry.status.is_open() {
+            true => self.out.remark(summary),
+            false => self.say(request, &summary),
+        }
     }
 
     /// Takes a request that is new or has another status.
-    fn request(&mut self, request: Box<CallRequest>) -> Result<(), Error> {
-        let id = request.id;
-        if request.status != RequestStatus::Pending {
-            self.open.remove(&id);
+    fn request(&mut self, request: Box<Waiting>) -> Result<(), Error> {
+        let entry = &request.entry;
+        if !entry.status.is_open() {
+            self.open.remove(&entry.id);
             return self.ended(request);
         }
-        if !self.seen.insert(id) {
+        if !self.seen.insert(entry.id) {
             return Ok(());
         }
-        self.newest.clone_from(&request.created_at);
+        self.newest.clone_from(&entry.created_at);
         let is_present = matches!(self.presence, Presence::Present | Presence::Leaving);
-        if is_present || !request.yours {
-            self.open.insert(id);
+        if is_present || !entry.yours {
+            self.open.insert(entry.id);
         }
-        match is_present && request.yours {
+        match is_present && entry.yours {
             true => self.queue.push_back(request),
             false => self.show_or_hold(MessageEvent::Request(request))?,
         }
@@ -278,8 +262,8 @@ impl Follower<'_> {
     }
 
     /// Removes a request that was decided or has ended meanwhile. This person's own decision has removed it already.
-    fn ended(&mut self, request: Box<CallRequest>) -> Result<(), Error> {
-        if let Some(place) = self.queue.iter().position(|waiting| waiting.id == request.id) {
+    fn ended(&mut self, request: Box<Waiting>) -> Result<(), Error> {
+        if let Some(place) = self.queue.iter().position(|waiting| waiting.entry.id == request.entry.id) {
             if place == 0 {
                 self.close_question()?;
             }
@@ -293,7 +277,7 @@ impl Follower<'_> {
     fn stop_waiting(&mut self, continues: bool) -> Result<(), Error> {
         self.close_question()?;
         while let Some(request) = self.queue.pop_front() {
-            let id = &request.id;
+            let id = request.entry.id;
             let text = match continues {
                 // The time is up, or the host stops.
                 true => format!("the turn no longer waits for {id}, which stays in the inbox: ironctl inbox"),
@@ -309,10 +293,9 @@ impl Follower<'_> {
     async fn decide(&mut self, choice: Result<Choice, Error>) -> Result<(), Error> {
         self.question = None;
         let Some(request) = self.queue.pop_front() else { return Ok(()) };
-        let id = request.id.to_string();
+        let id = request.entry.id;
         let decided = match choice {
-            Ok(Choice::Approve(shown)) => self.client.post(routes::APPROVE_CALL, [&id], &Decision { shown }).await,
-            Ok(Choice::Reject(reason)) => self.client.post(routes::REJECT_CALL, [&id], &Rejection { reason }).await,
+            Ok(Choice::Decide(decision)) => waiting::decide(self.client, id, decision).await,
             Ok(Choice::Skip | Choice::Quit) => {
                 self.say(&request, &format!("{id} is undecided and stays in the inbox: ironctl inbox"))?;
                 self.presence = Presence::Leaving;
@@ -321,17 +304,15 @@ impl Follower<'_> {
             Err(error) => Err(error),
         };
         match decided {
-            Ok(decided) if decided.status == RequestStatus::Pending => {
-                self.say(&request, &format!("your decision is recorded; {id} waits for other people too"))?;
-            }
             Ok(decided) => {
-                self.open.remove(&request.id);
-                let word = if decided.status == RequestStatus::Rejected { "rejected" } else { "approved" };
-                self.say(&request, &format!("{id} is {word}"))?;
+                if !decided.entry.status.is_open() {
+                    self.open.remove(&id);
+                }
+                self.say(&request, &one_line(&decided.summary))?;
             }
             Err(error) => {
                 self.presence = Presence::Leaving;
-                report_and_continue(self.out, Err(error))?;
+                self.out.report(Err(error))?;
             }
         }
         self.next()
@@ -346,10 +327,13 @@ impl Follower<'_> {
         if let Some(request) = self.queue.front() {
             let (request, out, client) = (request.clone(), self.out, self.client.clone());
             self.turn.end_line()?;
-            self.say(&request, &format!("agent {} waits for your decision on {}", request.agent, request.id))?;
+            let WaitingEntry { id, requested_by, .. } = &request.entry;
+            self.say(
+                &request,
+                &format!("{} {} waits for your decision on {id}", requested_by.kind, requested_by.name),
+            )?;
             self.question = Some(Box::pin(async move {
-                let subject = Subject::from(request.as_ref()).with_diff(&client);
-                review::ask(out, &subject, words(&request), HEADER_ROWS).await
+                review::ask(out, &Subject::with_diff(&request, &client), words(&request), HEADER_ROWS).await
             }));
             return Ok(());
         }
@@ -370,15 +354,18 @@ impl Follower<'_> {
     }
 
     /// Prints a line of the host about a request.
-    fn say(&self, request: &CallRequest, text: &str) -> Result<(), Error> {
+    fn say(&self, request: &Waiting, text: &str) -> Result<(), Error> {
         // A reason of another person may have brackets, too.
         self.out.marked_line(&words(request).mark(), text)
     }
 }
 
 /// Returns the words of the question about a request.
-fn words(request: &CallRequest) -> Words {
-    Words::Turn { position: request.position, of: request.of }
+fn words(request: &Waiting) -> Words {
+    match &request.entry.details {
+        Some(Details::Call(call)) => Words::Turn { position: call.position, of: call.of },
+        _ => Words::Turn { position: 1, of: 1 },
+    }
 }
 
 /// Waits for Ctrl-C; without a listener, forever.

@@ -139,17 +139,6 @@ impl LiveTurn {
     }
 }
 
-/// Prints the failure of one message and continues the conversation; a lost host ends it.
-pub fn report_and_continue(out: Output, result: Result<(), Error>) -> Result<(), Error> {
-    match result {
-        Err(error @ (Error::Refused(_) | Error::Failed { .. } | Error::Usage { .. })) => {
-            out.failure(&error);
-            Ok(())
-        }
-        other => other,
-    }
-}
-
 /// Returns the text of the progress line after a stage.
 fn progress(event: LedgerEvent, stage: &Stage) -> String {
     match (event, stage.outcome, words(stage)) {

@@ -6,11 +6,11 @@ use super::{confirm, table, wording};
 use crate::at::At;
 use crate::commands::agent::directories::absolute;
 use crate::commands::agent::software;
-use crate::commands::change;
 use crate::commands::propose;
 use crate::commands::review;
+use crate::commands::waiting::OUTCOME_TIMEOUT;
 use crate::failure::Error;
-use ironclaw_operator::{ChangeKind, ChangeStatus, McpLook, McpServer, McpServerState, UNANNOUNCED_S256, routes};
+use ironclaw_operator::{ChangeKind, McpLook, McpServer, McpServerState, UNANNOUNCED_S256, WaitingStatus, routes};
 use ironclaw_text::shell::quoted;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -107,12 +107,12 @@ pub async fn run(at: &At, args: Args) -> Result<(), Error> {
     let client = at.client()?;
     let submitted = propose::submit(&client, ChangeKind::McpRegister, None, payload).await;
     let decided = propose::decide_submitted(at, &client, submitted, yes, patience).await?;
-    if let Some(change) = decided.as_ref().filter(|change| change.status != ChangeStatus::Applied) {
-        at.out.json(&json!({ "change": change.id, "server": name, "digest": null, "tools": [] }))?;
+    if let Some(change) = decided.as_ref().filter(|change| change.entry.status != WaitingStatus::Done) {
+        at.out.json(&json!({ "change": change.entry.id, "server": name, "digest": null, "tools": [] }))?;
         return at.out.remark(format!("once it is applied: ironctl mcp test {}", quoted(&name)));
     }
     if has_login {
-        let change = decided.map(|change| change.id);
+        let change = decided.map(|change| change.entry.id);
         at.out.json(&json!({ "change": change, "server": name, "digest": null, "tools": [] }))?;
         return at
             .out
@@ -123,7 +123,7 @@ pub async fn run(at: &At, args: Args) -> Result<(), Error> {
     let asked = client.post(routes::LOOK_AT_MCP_SERVER, [&name], &look).await;
     let server = asked.map_err(|error| registered_still(error, &name))?;
     at.out.json(&json!({
-        "change": decided.map(|change| change.id),
+        "change": decided.map(|change| change.entry.id),
         "server": server.name,
         "digest": server.digest,
         "tools": server.tools.iter().map(for_scripts).collect::<Vec<_>>(),
@@ -353,7 +353,7 @@ fn read_variable(given: &str) -> Result<Value, Error> {
 /// Returns the time until the change is applied: packages are fetched first.
 fn patience(args: &Args) -> Duration {
     let fetches = [&args.npm, &args.pypi, &args.apt].into_iter().any(|names| !names.is_empty());
-    if fetches { software::FETCH_TIMEOUT } else { change::APPLY_TIMEOUT }
+    if fetches { software::FETCH_TIMEOUT } else { OUTCOME_TIMEOUT }
 }
 
 /// Reads `DIR[:rw]`.

@@ -8,7 +8,7 @@ use crate::commands::propose::decide;
 use crate::failure::Error;
 use crate::local_file;
 use ironclaw_operator::{
-    Change, ChangeKind, ChangeStatus, Digest, McpLook, McpServer, McpServerState, PAYLOAD_BYTES_MAX, routes,
+    ChangeKind, Digest, McpLook, McpServer, McpServerState, PAYLOAD_BYTES_MAX, Waiting, WaitingStatus, routes,
 };
 use ironclaw_text::shell::quoted;
 use serde_json::json;
@@ -106,13 +106,13 @@ pub async fn propose(
     digest: Digest,
     manifest: Option<String>,
     yes: bool,
-) -> Result<Option<Change>, Error> {
+) -> Result<Option<Waiting>, Error> {
     let mut payload = json!({ "server": server, "digest": digest });
     if let Some(manifest) = manifest {
         payload["manifest"] = json!(manifest);
     }
     let decided = decide(at, &at.client()?, ChangeKind::McpConfirm, None, payload, yes).await?;
-    if decided.as_ref().is_none_or(|change| change.status == ChangeStatus::Applied) {
+    if decided.as_ref().is_none_or(|change| change.entry.status == WaitingStatus::Done) {
         remark_on_holders(at, server).await?;
     }
     Ok(decided)

@@ -10,11 +10,12 @@ mod value;
 use crate::at::At;
 use crate::client::Client;
 use crate::commands::agent::software;
-use crate::commands::{change, propose};
+use crate::commands::propose;
+use crate::commands::waiting::OUTCOME_TIMEOUT;
 use crate::failure::Error;
 use crate::local_file;
 use entry::{Place, Plan, Use};
-use ironclaw_operator::{ChangeKind, ChangeStatus, McpCommand, McpResolvedCommand, routes};
+use ironclaw_operator::{ChangeKind, McpCommand, McpResolvedCommand, WaitingStatus, routes};
 use ironclaw_text::shell::quoted;
 use secrets::Stored;
 use serde_json::{Value, json};
@@ -146,15 +147,15 @@ async fn propose(at: &At, client: &Client, stored: &Stored, one: &mut Imported, 
     let McpResolvedCommand { command, npm, pypi, .. } = &one.resolved;
     let payload = plan.payload(command, npm, pypi);
     let fetches = !npm.is_empty() || !pypi.is_empty();
-    let patience = if fetches { software::FETCH_TIMEOUT } else { change::APPLY_TIMEOUT };
+    let patience = if fetches { software::FETCH_TIMEOUT } else { OUTCOME_TIMEOUT };
     let submitted = propose::submit(client, ChangeKind::McpRegister, None, payload).await;
     match propose::decide_submitted(at, client, submitted, yes, patience).await {
         Ok(decided) => {
             one.refused = decided
                 .as_ref()
-                .filter(|change| change.status != ChangeStatus::Applied)
-                .map(|change| format!("its change {} is {}", change.id, change.status));
-            one.change = decided.map(|change| change.id.to_string());
+                .filter(|change| change.entry.status != WaitingStatus::Done)
+                .map(|change| format!("its change {} is {}", change.entry.id, change.entry.status));
+            one.change = decided.map(|change| change.entry.id.to_string());
         }
         Err(error) => one.refused = Some(in_lan(&plan.place, reason(error)?)),
     }

@@ -151,8 +151,9 @@ pub async fn remove(at: &At, Remove { name, agent, yes }: Remove) -> Result<(), 
 
 async fn decide(at: &At, submitted: Result<SubmittedChange, Error>, yes: bool) -> Result<(), Error> {
     let decided = propose::decide_submitted(at, &at.client()?, submitted, yes, INSTALL_TIMEOUT).await?;
-    let shown =
-        decided.map(|change| json!({ "change": change.id, "status": change.status, "outcome": change.outcome }));
+    let shown = decided.map(
+        |change| json!({ "change": change.entry.id, "status": change.entry.status, "outcome": change.entry.outcome }),
+    );
     at.out.json(&shown.unwrap_or(json!({ "change": null })))
 }
 

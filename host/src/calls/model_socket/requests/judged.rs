@@ -6,6 +6,7 @@ use crate::calls::model_socket::ModelServers;
 use crate::channels::agent_messages::{Keys, denied};
 use crate::channels::outbound::delivery::sent_files::{self, Copied};
 use crate::gateway::requests::{self, Asked, Asking};
+use crate::gateway::waiting::Status;
 use crate::registry::Agent;
 use crate::registry::tools::{self, Runs};
 use crate::turns::calls::{self, CallRow, CallState, Judgement, ResultTarget, TurnFacts};
@@ -98,7 +99,7 @@ impl Asks<'_> {
             reasons: &reasons,
         };
         let asked = match &judged.judgement {
-            Judgement::NeedsPerson { .. } => Some(requests::ask(tx, &self.shared.executor.requests, &asking)?),
+            Judgement::NeedsPerson { .. } => Some(requests::ask(tx, &self.shared.executor.gateway, &asking)?),
             Judgement::Permitted { .. } | Judgement::Refused { .. } => requests::follow_equal(tx, &asking)?,
         };
         let (judgement, allowance) = match asked {
@@ -129,7 +130,7 @@ impl Asks<'_> {
         let is = |tx: &WriteTx<'_>, status| {
             Ok::<_, Error>(requests::find_by_call(tx, call)?.is_some_and(|request| request.status == status))
         };
-        if !is(tx, requests::Status::Approved)? {
+        if !is(tx, Status::Approved)? {
             return Ok(waits);
         }
         let (Some(class), Some(tool)) = (judged.by_stages.class, tools::find(&judged.call.tool)) else {
@@ -148,11 +149,11 @@ impl Asks<'_> {
         };
         let (turn, agent, arguments) = (self.turn, self.agent.id, &judged.arguments);
         let running = requests::Running { turn, agent, call: &judged.call, arguments, row: &row };
-        match requests::use_approvals(tx, &self.shared.executor.requests, &running, &judged.by_stages) {
+        match requests::use_approvals(tx, &self.shared.executor.gateway, &running, &judged.by_stages) {
             // The approvals are used up for the run of this output.
             Ok(_) => Ok(Judgement::Permitted { class, runs: tool.runs() }),
             // What it would do changed after the approval, so it waits again.
-            Err(Denied::Refused(_)) if is(tx, requests::Status::Pending)? => Ok(waits),
+            Err(Denied::Refused(_)) if is(tx, Status::Pending)? => Ok(waits),
             Err(Denied::Refused(refusal)) => {
                 Ok(Judgement::Refused { code: refusal.code, detail: String::new(), bound: None })
             }

@@ -5,7 +5,8 @@
 use super::open_turn;
 use crate::calls::executor::{Place, When};
 use crate::calls::model_socket::Server;
-use crate::gateway::requests::{self, Row, Status};
+use crate::gateway::requests::{self, Row};
+use crate::gateway::waiting::{self, Gateway, Status, kind_of};
 use crate::registry;
 use crate::registry::tools;
 use crate::turns::calls::{self, CallRow, CallState, ResultBody, ResultTarget, Runs};
@@ -18,7 +19,7 @@ use ironclaw_ledger::Entry;
 use ironclaw_operator::{DenialCode, LedgerEvent};
 use ironclaw_state::{ReadTx, failpoint};
 use ironclaw_store::error::Error;
-use ironclaw_store::tables::{messages, turns};
+use ironclaw_store::tables::{messages, turns, waiting as table};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -73,8 +74,8 @@ impl Server {
 
     /// Waits for people once, and runs the call if they approve it.
     async fn run_or_wait(&self, turn: TurnId, call: CallId) -> Result<Ran, Unanswered<Error>> {
-        let mut changed = self.shared.executor.requests.watch();
-        let mut people = self.shared.executor.requests.presence.watch();
+        let mut changed = self.shared.executor.gateway.watch();
+        let mut people = self.shared.executor.gateway.presence.watch();
         let mut pause: Option<Pause> = None;
         let done = loop {
             changed.mark_unchanged();
@@ -139,7 +140,7 @@ impl Server {
 
     /// Returns the rest of the time in which a client may still come for this turn.
     fn arrival_time(&self, turn: TurnId) -> Duration {
-        if self.shared.executor.requests.presence.is_closed() {
+        if self.shared.executor.gateway.presence.is_closed() {
             return Duration::ZERO;
         }
         let whole = Duration::from_secs(u64::from(self.shared.turns.config().seconds_max));
@@ -166,9 +167,11 @@ impl Server {
                 Ok::<_, Unanswered<Error>>(match request.status {
                     Status::Approved if tools::is_made_again(&row.tool) => Step::Release,
                     Status::Approved => Step::RunApproved,
-                    Status::Pending if is_over || rest.is_zero() => Step::Tell(Box::new(request)),
-                    Status::Pending if is_present(tx, &shared.executor.requests, &request)? => Step::Wait(rest),
-                    Status::Pending => Step::Absent(Box::new(request)),
+                    Status::Pending | Status::Doubtful if is_over || rest.is_zero() => Step::Tell(Box::new(request)),
+                    Status::Pending | Status::Doubtful if is_present(tx, &shared.executor.gateway, &request)? => {
+                        Step::Wait(rest)
+                    }
+                    Status::Pending | Status::Doubtful => Step::Absent(Box::new(request)),
                     Status::Rejected => Step::Refuse(DenialCode::CallRejected),
                     Status::Expired => Step::Refuse(DenialCode::CallExpired),
                     Status::Withdrawn => Step::Refuse(DenialCode::CallWithdrawn),
@@ -190,7 +193,7 @@ impl Server {
         }
         let told = self.state().write(move |tx| {
             if let Some(row) = requests::find_by_call(tx, call)? {
-                requests::record_notified(tx, &row, IN_CHAT)?;
+                table::record_notified(tx, row.waiting_id(), IN_CHAT)?;
             }
             Ok::<_, Error>(())
         });
@@ -279,12 +282,12 @@ fn is_waiting(row: &CallRow) -> bool {
 }
 
 /// Returns whether a person who can remove a reason of the request follows a message of its turn and may decide there.
-fn is_present(tx: &ReadTx<'_>, all: &requests::Requests, request: &Row) -> Result<bool, ironclaw_state::Error> {
-    let policy = &all.settings.now().policy;
+fn is_present(tx: &ReadTx<'_>, all: &Gateway, request: &Row) -> Result<bool, ironclaw_state::Error> {
+    let Some(of) = waiting::find(tx, request.waiting_id())? else { return Ok(false) };
     for message in messages::for_turn(tx, request.turn)? {
         for person in all.presence.people_at(message) {
             if let Some(person) = registry::person_by_id(tx, person)?
-                && requests::may_decide(policy, &person, request)?
+                && kind_of(of.id).rights(tx, all, &person, &of)?.decides
             {
                 return Ok(true);
             }

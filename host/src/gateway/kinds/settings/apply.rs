@@ -5,7 +5,7 @@
 use super::super::kind::{Apply, Preparation, Prepared, concerned};
 use super::receiver;
 use crate::gateway::decide::proof::Approved;
-use crate::gateway::store as changes;
+use crate::gateway::waiting::{self, Scope};
 use crate::gateway::writers;
 use crate::registry::Agent;
 use crate::sessions::store;
@@ -75,7 +75,7 @@ fn remove_agent(tx: &mut WriteTx<'_>, approved: &Approved, agent: &Agent) -> Res
         return Err(Refusal::new(DenialCode::AgentInUse, message).hint("try again").into());
     }
     memories::erase_of_agent(tx, agent.id)?;
-    changes::erase_of_agent(tx, agent.id, approved.id())?;
+    waiting::erase(tx, Scope::Agent(agent.id), "the agent was removed", Some(approved.id().into()))?;
     book::forget(tx, agent.id)?;
     writers::agents::remove_agent(tx, approved, agent)?;
     Ok(format!("agent {} ({}) removed", agent.name, agent.id))

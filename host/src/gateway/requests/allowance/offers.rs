@@ -12,7 +12,7 @@ use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;
 use ironclaw_store::record::Record;
 use ironclaw_store::refusal::Denied;
-use ironclaw_store::tables::requests::{self, Row};
+use ironclaw_store::tables::waiting::requests::{self, Row};
 use ironclaw_store::times::DAY_MS;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -81,7 +81,7 @@ pub fn offers(tx: &ReadTx<'_>, record: &Record, by: &Person, loopback: Loopback)
 
 /// Returns the control fields of a request that an allowance could have covered.
 fn fixed_fields(tx: &ReadTx<'_>, record: &Record, row: &Row) -> Result<Option<Map<String, Value>>, Error> {
-    let terms = mcp::terms(tx, row.agent, &row.tool)?.filter(|_| has_lifted_reasons(row).unwrap_or(false));
+    let terms = mcp::terms(tx, row.agent, &row.tool)?.filter(|_| has_lifted_reasons(row));
     let Some(terms) = terms else { return Ok(None) };
     // The arguments of an erased or a damaged request are gone.
     let Ok(mut arguments) = arguments(tx, record, row) else { return Ok(None) };

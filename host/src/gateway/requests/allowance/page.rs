@@ -4,7 +4,7 @@
 
 use super::super::facts::section;
 use super::super::facts::standing::Standing;
-use super::super::page::{arguments, reasons_of};
+use super::super::page::arguments;
 use super::coverage::{LIFTED, New, check, control_fields, covers, is_lifted};
 use crate::gateway::review_page::{self, Page};
 use crate::registry::tools::catalogue::Terms;
@@ -16,7 +16,8 @@ use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;
 use ironclaw_store::record::Record;
 use ironclaw_store::refusal::{Denied, Refusal};
-use ironclaw_store::tables::requests::{self, Row, Status};
+use ironclaw_store::tables::waiting::Status;
+use ironclaw_store::tables::waiting::requests::{self, Row};
 use ironclaw_text::visible;
 use serde_json::Value;
 
@@ -64,7 +65,7 @@ pub fn compare(
             continue;
         };
         compared.read += 1;
-        if !covers(manifest, &new.fields, &arguments) || !has_lifted_reasons(&row)? {
+        if !covers(manifest, &new.fields, &arguments) || !has_lifted_reasons(&row) {
             continue;
         }
         if row.status == Status::Rejected {
@@ -78,8 +79,8 @@ pub fn compare(
 }
 
 /// Returns whether an allowance lifts every reason of a request.
-pub(super) fn has_lifted_reasons(row: &Row) -> Result<bool, ironclaw_state::Error> {
-    Ok(reasons_of(row)?.iter().all(|reason| is_lifted(reason.code)))
+pub(super) fn has_lifted_reasons(row: &Row) -> bool {
+    row.own.reasons.iter().all(|reason| is_lifted(reason.code))
 }
 
 /// Returns the page of a new allowance.

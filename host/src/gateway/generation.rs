@@ -1,0 +1,30 @@
+//! Generations of the record: a record that was put back to an earlier state begins another one, in which no earlier approval is valid.
+//!
+//! Reads no head of the ledger itself. See [`ironclaw_ledger`] and [`crate::daemon`].
+
+use crate::registry::allowances;
+use ironclaw_state::WriteTx;
+use ironclaw_store::tables::facts;
+
+/// The bound on the kept names of heads of other histories. Of more heads the last ones in sorted order are kept.
+const OTHER_HEADS_MAX: usize = 4096;
+
+/// Begins another generation, unless all of these heads were known before, and returns its number. What waits may have been decided or
+/// carried out in the other history: the caller doubts it, with [`crate::gateway::waiting::doubt_all`] in the same transaction.
+pub fn begin(tx: &mut WriteTx<'_>, other_history: &[String]) -> Result<Option<u64>, ironclaw_state::Error> {
+    let mut known = facts::other_history(tx)?;
+    let unknown_heads: Vec<String> = other_history.iter().filter(|head| !known.contains(head)).cloned().collect();
+    if unknown_heads.is_empty() {
+        return Ok(None);
+    }
+    known.extend(unknown_heads);
+    known.sort();
+    let over = known.len().saturating_sub(OTHER_HEADS_MAX);
+    known.drain(..over);
+    // The other history counted up from the same number. It cannot have reached the present time.
+    let next = (facts::generation(tx)? + 1).max(u64::try_from(tx.now()).unwrap_or(0));
+    facts::set_generation(tx, next)?;
+    facts::set_other_history(tx, &known)?;
+    allowances::end_all(tx)?;
+    Ok(Some(next))
+}
