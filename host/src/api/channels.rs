@@ -59,7 +59,7 @@ pub async fn add(Caller { api, person, .. }: Caller, Body(new): Body<NewChannel>
 /// `DELETE /v1/channels/{channel}`: disconnects its agent, and its unsent deliveries become dead letters.
 pub async fn remove(Caller { api, person, .. }: Caller, Path(channel): Path<String>) -> Reply<operator::Channel> {
     let hooks = api.about.hooks;
-    let (changes, dispatch) = (Arc::clone(&api.gateway), Arc::clone(&api.dispatch));
+    let changes = Arc::clone(&api.gateway);
     let removed = api.state().decide(move |tx| {
         let found = channels::known(tx, Some(&person), &channel)?;
         if found.agent.is_some() {
@@ -67,7 +67,6 @@ pub async fn remove(Caller { api, person, .. }: Caller, Path(channel): Path<Stri
         }
         let view = view(tx, &found, hooks)?;
         channels::remove(tx, &found.name, person.id)?;
-        dispatch.give_up(tx, &found.name)?;
         Ok::<_, Denied<ironclaw_store::error::Error>>(view)
     });
     let removed = removed.await?;

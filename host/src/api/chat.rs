@@ -24,7 +24,6 @@ use crate::channels::outbound::delivery;
 use crate::registry::latch;
 use crate::registry::{self, Identity, Person, tokens};
 use crate::sessions::store::{self, SessionState};
-use crate::turns::items;
 use crate::turns::rests_on;
 use ironclaw_contract::ids::{MessageId, PersonId};
 use ironclaw_contract::seam::message::{Kind, Status};
@@ -204,7 +203,7 @@ fn view(tx: &ReadTx<'_>, wrapping: &WrappingKey, id: MessageId) -> Result<Option
     let (mut reply, mut notice, mut shown) = (None, false, ShownReply::default());
     if let Some(delivery) = &delivery
         && delivery.state == DeliveryState::Received
-        && let Some(item) = items::find(tx, delivery.item)?
+        && let Some(item) = delivery::item(tx, delivery)?
     {
         let key = session.keys(wrapping)?.content;
         notice = item.tuple.kind == ItemKind::Notice;
@@ -254,7 +253,7 @@ async fn sources(api: &Api, view: &MessageView) -> Result<Option<Box<Sources>>, 
         let (Some(delivery), Some(session)) = (delivery::for_turn(tx, turn)?, store::find(tx, session)?) else {
             return Ok::<_, Error>(None);
         };
-        let Some(item) = items::find(tx, delivery.item)? else { return Ok(None) };
+        let Some(item) = delivery::item(tx, &delivery)? else { return Ok(None) };
         let key = session.content_key(&record.wrapping)?;
         Ok(Some(Box::new(rests_on::sources(tx, &session, &item, &key)?)))
     };

@@ -1,10 +1,10 @@
 //! Dead letters over the API: a member sees their own, an operator all.
 //!
-//! Never sends one again by itself; a person asks for that. See `channels::outbound::delivery::journal`.
+//! Never sends one again by itself; a person asks for that. See `channels::outbound::journal`.
 
 use super::handler::{Answer, Api, Caller, Reply};
-use crate::channels::outbound::delivery::journal::{self, Lost};
 use crate::channels::outbound::delivery::{self, Delivery};
+use crate::channels::outbound::journal;
 use crate::registry::{Person, Role};
 use axum::Json;
 use axum::extract::Path;
@@ -15,11 +15,16 @@ use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::refusal::Refusal;
 use ironclaw_text::excerpt::quoted;
 
-/// `GET /v1/dead`
+/// Dead letters in one list.
+const LETTERS_MAX: usize = 500;
+
+/// `GET /v1/dead`: the dead letters that wait longest, oldest first.
 pub async fn list(Caller { api, person, .. }: Caller) -> Reply<DeadLetters> {
     let of = (!person.role.covers(Role::Admin)).then_some(person.id);
-    let lost = api.state().read(move |tx| journal::dead_letters(tx, of)).await?;
-    Ok(Json(DeadLetters { letters: lost.found.into_iter().map(view).collect(), more: lost.more }))
+    let mut lost = api.state().read(move |tx| journal::lost(tx, of, LETTERS_MAX + 1)).await?;
+    let more = lost.len() > LETTERS_MAX;
+    lost.truncate(LETTERS_MAX);
+    Ok(Json(DeadLetters { letters: lost.into_iter().filter_map(view).collect(), more }))
 }
 
 /// `POST /v1/dead/{delivery}/retry`
@@ -73,17 +78,17 @@ fn may(tx: &ReadTx<'_>, person: &Person, delivery: &Delivery) -> Result<bool, ir
     Ok(journal::person_of(tx, delivery.id)? == Some(person.id))
 }
 
-fn view(lost: Lost) -> DeadLetter {
-    DeadLetter {
-        delivery_id: lost.delivery.id,
-        session_id: lost.delivery.session,
-        channel: lost.delivery.channel,
-        recipient: lost.delivery.recipient,
-        thread: lost.delivery.thread,
-        receipt: delivery::shown(lost.delivery.state),
-        reason: lost.reason,
+fn view(lost: Delivery) -> Option<DeadLetter> {
+    Some(DeadLetter {
+        delivery_id: lost.id,
+        session_id: lost.sent()?.session,
+        channel: lost.channel,
+        recipient: lost.recipient,
+        thread: lost.thread,
+        receipt: delivery::shown(lost.state),
+        reason: lost.reason.unwrap_or_default(),
         attempts: lost.attempts,
-        created_at: ironclaw_ledger::rfc3339(lost.delivery.created_at),
-        settled_at: ironclaw_ledger::rfc3339(lost.settled_at),
-    }
+        created_at: ironclaw_ledger::rfc3339(lost.created_at),
+        settled_at: ironclaw_ledger::rfc3339(lost.settled_at.unwrap_or_default()),
+    })
 }

@@ -5,7 +5,7 @@
 use super::handler::{Answer, Api, Caller, Reply};
 use super::{models, schedules, small_contexts, usage};
 use crate::channels::inbound::inbox;
-use crate::channels::outbound::delivery::journal;
+use crate::channels::outbound::journal;
 use crate::gateway::requests;
 use crate::gateway::waiting;
 use crate::registry::{self, Person};

@@ -3,14 +3,16 @@
 //! A notification has the kind and the id of its object, and never content: its channel may be read by others. It is a row in the
 //! transaction of its reason; [`crate::channels::outbound::dispatch`] sends it. See [`crate::registry::places`] for the places.
 
-pub use ironclaw_store::tables::notifications::{About, Place, State, Stored};
+pub use ironclaw_store::tables::notifications::About;
 
+use crate::channels::outbound::journal;
+use crate::registry::places::place_of;
 use crate::registry::{self, Role};
-use ironclaw_contract::ids::{DeliveryId, PersonId};
-use ironclaw_ledger::Entry;
-use ironclaw_operator::{LedgerEvent, WaitingId};
+use ironclaw_contract::ids::PersonId;
+use ironclaw_operator::WaitingId;
 use ironclaw_state::WriteTx;
-use ironclaw_store::tables::notifications::{self as table, Times};
+use ironclaw_store::tables::deliveries::{self, DeliveryState, NewDelivery, Payload, Told};
+use ironclaw_store::tables::destinations::ReplyAddress;
 use ironclaw_store::times::{DAY_MS, HOUR_MS};
 use std::fmt::Display;
 
@@ -73,7 +75,7 @@ pub fn add(
     notification: Notification,
     now: i64,
 ) -> Result<(), ironclaw_state::Error> {
-    add_for(tx, person, notification, Times { now, not_before: None })
+    add_for(tx, person, notification, now, None)
 }
 
 /// Records a notification as [`add`] does. It is sent after `wait_ms` milliseconds at the earliest, unless it is withdrawn before.
@@ -84,38 +86,35 @@ pub fn add_later(
     now: i64,
     wait_ms: i64,
 ) -> Result<(), ironclaw_state::Error> {
-    add_for(tx, person, notification, Times { now, not_before: Some(now + wait_ms) })
+    add_for(tx, person, notification, now, Some(now + wait_ms))
 }
 
 fn add_for(
     tx: &mut WriteTx<'_>,
     person: PersonId,
     notification: Notification,
-    times: Times,
+    now: i64,
+    not_before: Option<i64>,
 ) -> Result<(), ironclaw_state::Error> {
     let Notification { about, id: subject } = notification;
     if registry::person_by_id(tx, person)?.is_none() {
         return Ok(());
     }
-    let earlier = table::list_for_subject(tx, person, about, &subject)?;
-    let is_open = |stored: &Stored| matches!(stored.state, State::Waiting | State::Sending);
-    if earlier.iter().any(|stored| about.is_once() || is_open(stored)) {
+    let told = Told { person, about, subject };
+    let is_open = |state: &DeliveryState| matches!(state, DeliveryState::Intent | DeliveryState::Sending);
+    if deliveries::states_for_subject(tx, &told)?.iter().any(|state| about.is_once() || is_open(state)) {
         return Ok(());
     }
-    table::forget(tx, times.now - KEPT_MS, FORGOTTEN_AT_ONCE_MAX)?;
-    let (id, place) = (DeliveryId::new(), table::place_of(tx, person)?);
-    table::insert(tx, id, person, about, &subject, place.as_ref(), times)?;
-    let entry = match place {
-        Some(_) => Entry::new(LedgerEvent::NotificationIntended),
-        None => Entry::new(LedgerEvent::NotificationUnplaced),
-    };
-    entry
-        .with("delivery", id)
-        .with("person", person)
-        .with("about", about.name())
-        .with("subject", subject)
-        .append(tx)?;
-    Ok(())
+    deliveries::forget_settled(tx, now - KEPT_MS, FORGOTTEN_AT_ONCE_MAX)?;
+    let place = place_of(tx, person)?.map(|place| place.identity);
+    let state = if place.is_some() { DeliveryState::Intent } else { DeliveryState::Unplaced };
+    let to = place.map_or_else(ReplyAddress::default, |place| ReplyAddress {
+        channel: place.channel,
+        sender: place.sender,
+        ..ReplyAddress::default()
+    });
+    let payload = Payload::Notification(told);
+    journal::intend(tx, NewDelivery { payload, to: &to, over_network: true, state, not_before }, None).map(drop)
 }
 
 /// Records a notification of a person who does not need another one while nothing changed: the newest one for this reason was recorded
@@ -126,9 +125,9 @@ pub fn add_unless_told(
     notification: Notification,
     now: i64,
 ) -> Result<(), ironclaw_state::Error> {
-    let earlier = table::list_for_subject(tx, person, notification.about, &notification.id)?;
-    let is_told = match earlier.last() {
-        Some(newest) if newest.state == State::NoPlace => table::place_of(tx, person)?.is_none(),
+    let told = Told { person, about: notification.about, subject: notification.id.clone() };
+    let is_told = match deliveries::states_for_subject(tx, &told)?.last() {
+        Some(DeliveryState::Unplaced) => place_of(tx, person)?.is_none(),
         Some(_) => true,
         None => false,
     };
@@ -167,12 +166,7 @@ pub fn head_not_kept(tx: &mut WriteTx<'_>) -> Result<(), ironclaw_state::Error> 
 
 /// Withdraws the notifications about an object that wait to be sent, because it was decided or ended. One in flight is sent.
 pub fn withdraw(tx: &mut WriteTx<'_>, object: impl Display) -> Result<(), ironclaw_state::Error> {
-    let (subject, now) = (object.to_string(), tx.wall());
-    for delivery in table::withdraw(tx, &subject, now)? {
-        let entry = Entry::new(LedgerEvent::NotificationWithdrawn).with("delivery", delivery);
-        entry.with("subject", subject.clone()).append(tx)?;
-    }
-    Ok(())
+    journal::withdraw(tx, &object.to_string())
 }
 
 /// Returns the time at which people are told that an object expires soon: before the last quarter of its life, and at most an hour before

@@ -1,10 +1,10 @@
 //! Detection of a lost or restored record at a start, and its consequences: another generation of the record, entries, a warning.
 //!
 //! The evidence comes from `ironclaw_state::log`, heads and archives. See [`crate::gateway::generation`] and
-//! [`crate::channels::outbound::delivery::journal`].
+//! [`crate::channels::outbound::journal`].
 
 use crate::channels::notifications::{self, About, Notification};
-use crate::channels::outbound::delivery::{self, journal};
+use crate::channels::outbound::journal;
 use crate::gateway::generation;
 use crate::gateway::waiting::{self, Doubted, Gateway};
 use crate::runtime::schedules;
@@ -55,19 +55,14 @@ pub(super) async fn begin_another(gateway: &Arc<Gateway>, other_history: Vec<Str
 /// Returns the number of those that wait for a person to check; `None` if all of this history was known before.
 fn begin_generation(tx: &mut WriteTx<'_>, gateway: &Gateway, other_history: &[String]) -> Result<Option<usize>, Error> {
     let Some(generation) = generation::begin(tx, other_history)? else { return Ok(None) };
-    // One restore may begin two generations in one start: by the backup, and by the heads outside. Nothing is sent in between, so the
-    // second one leaves the notifications of the first.
-    if !journal::is_in_doubt(tx)? {
-        // Before their objects end: a notification that may have been sent is not withdrawn.
-        delivery::notifications::doubt(tx)?;
-    }
+    // Before the objects of notifications end: one that may have been sent is not withdrawn.
+    journal::doubt(tx)?;
     let Doubted { doubtful, withdrawn } = waiting::doubt_all(tx, gateway, generation)?;
     Entry::new(LedgerEvent::StateGeneration)
         .with("generation", generation)
         .with("doubtful", doubtful)
         .with("withdrawn", withdrawn)
         .append(tx)?;
-    journal::doubt_deliveries(tx)?;
     let now = tx.wall();
     notifications::add_for_operators(tx, &Notification::new(About::RecordRestored, "record"), now)?;
     schedules::pause_restored(tx)?;

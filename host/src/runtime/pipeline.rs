@@ -265,7 +265,7 @@ impl Outbound {
         }
         failpoint::reach("send");
         // The ledger entry of the receipt wakes the API's clients that wait for it.
-        self.turns.record.state.write(move |tx| Ok::<_, Error>(delivery::receive(tx, &delivery)?)).await?;
+        self.turns.record.state.write(move |tx| delivery::receive(tx, &delivery)).await?;
         failpoint::reach("receipt");
         Ok(())
     }
@@ -282,9 +282,9 @@ fn receive_here(tx: &mut WriteTx<'_>, delivery: &Delivery, receives_here: bool) 
         failpoint::reach(point);
     }
     if delivery.state == DeliveryState::Received {
-        delivery::record_receipt(tx, delivery)
+        delivery::record_receipt(tx, delivery)?;
     } else {
-        delivery::receive(tx, delivery)
-    }?;
+        delivery::receive(tx, delivery)?;
+    }
     Ok(true)
 }

@@ -27,7 +27,7 @@ impl Unreceipted {
 
     /// Adds an answer, if an outbound row asked for it.
     pub fn add(&mut self, delivery: &Delivery) {
-        let Some(row) = delivery.row_id else { return };
+        let Some(row) = delivery.sent().and_then(|sent| sent.row_id) else { return };
         if self.0.len() == UNRECEIPTED_MAX {
             self.0.pop_front();
         }
@@ -70,8 +70,9 @@ mod tests {
             let answer = |tx: &mut WriteTx<'_>| {
                 delivery::intend(tx, session, None, ItemId::new(), Some(MessageId::new())).expect("intended")
             };
-            let rows =
-                |answers: &[&Delivery]| answers.iter().filter_map(|answer| answer.row_id).collect::<HashSet<_>>();
+            let rows = |answers: &[&Delivery]| {
+                answers.iter().filter_map(|answer| answer.sent()?.row_id).collect::<HashSet<_>>()
+            };
             let reported = |tx: &WriteTx<'_>, waiting: &Unreceipted| {
                 let receipts = waiting.receipts(tx).expect("read");
                 receipts.iter().map(|receipt| receipt.row).collect::<HashSet<_>>()

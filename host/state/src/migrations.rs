@@ -29,6 +29,7 @@ pub const VERSIONS: &[&str] = &[
     include_str!("schema_34.sql"),
     include_str!("schema_35.sql"),
     include_str!("schema_36.sql"),
+    include_str!("schema_37.sql"),
 ];
 
 /// The version of the first script: the oldest one that this program reads.
@@ -347,6 +348,59 @@ mod tests {
         let question = one("SELECT own || answer || decided_by || hex(sealed) FROM waiting WHERE id = 'qst_answered'");
         assert_eq!(question, r#"{"principal_kind":"person","scope":[]}msgper_102"#);
         assert!(!schema(&db).contains("CREATE TABLE requests"));
+    }
+
+    #[test]
+    fn outbox_keeps_each_delivery_and_each_notification() {
+        let (_directory, path, key, db) = empty();
+        run_these(&VERSIONS[..(37 - FIRST) as usize], &db, &path, &key).expect("the versions before");
+        db.execute_batch("PRAGMA foreign_keys = OFF;").expect("off");
+        // The numbers of deliveries have gaps, and the last one here is in a block that the notifications complete.
+        let delivery = "INSERT INTO deliveries (rowid, id, session_id, item, channel, platform_id, thread_id, state, attempts, created_at, \
+                        over_network) VALUES (?1, 'd' || ?1, 's', 'i', 'shop', 'ann', '', ?2, 2, 5, ?3)";
+        for (number, state) in ["intent", "sending", "received", "unknown", "dead", "dropped"].iter().enumerate() {
+            db.execute(delivery, (7 * (number + 1), state, 1)).expect("a delivery");
+        }
+        db.execute(delivery, (252, "received", 0)).expect("an unread reply");
+        let notification = "INSERT INTO notifications (id, person_id, about, subject, channel, sender, generation, state, attempts, \
+                            is_obsolete, created_at) VALUES ('n-' || ?1, 'p', 'request_waits', 'r', ?2, ?2, 3, ?1, 4, ?1 = 'sending', 6)";
+        for state in ["waiting", "sending", "delivered", "failed", "unknown", "withdrawn"] {
+            db.execute(notification, (state, Some("desk"))).expect("a notification");
+        }
+        db.execute(notification, ("no_place", None::<&str>)).expect("a notification without a place");
+        run(&db, &path, &key).expect("every version");
+        let list = |sql: &str| -> Vec<String> {
+            let mut statement = db.prepare(sql).expect("it is SQL");
+            statement.query_map([], |row| row.get(0)).expect("read").collect::<Result<_, _>>().expect("rows")
+        };
+        assert_eq!(
+            list("SELECT concat_ws(' ', rowid, id, state) FROM deliveries WHERE session_id = 's' ORDER BY rowid"),
+            [
+                "7 d7 intent",
+                "14 d14 sending",
+                "21 d21 received",
+                "28 d28 unknown",
+                "35 d35 dead",
+                "42 d42 dropped",
+                "252 d252 received"
+            ]
+        );
+        assert_eq!(
+            list(
+                "SELECT concat_ws(' ', id, state, channel, platform_id, is_obsolete, attempts) FROM deliveries \
+                  WHERE person_id = 'p' AND subject = 'r' AND over_network = 1 ORDER BY rowid"
+            ),
+            [
+                "n-waiting intent desk desk 0 4",
+                "n-sending sending desk desk 1 4",
+                "n-delivered received desk desk 0 4",
+                "n-failed dead desk desk 0 4",
+                "n-unknown unknown desk desk 0 4",
+                "n-withdrawn withdrawn desk desk 0 4",
+                "n-no_place unplaced   0 4"
+            ]
+        );
+        assert_eq!(list("SELECT id FROM deliveries WHERE unseen = 1"), ["d252"], "the index has the complete block");
     }
 
     #[test]

@@ -283,8 +283,16 @@ fn check_answered_once(host: &TestHost, point: &str, messages: &[String], sample
     }
     let db = record::open(&host.home);
     let total = |sql| usize::try_from(record::count(&db, sql)).expect("a count");
-    assert_eq!(total("SELECT count(*) FROM deliveries WHERE state = 'received'"), messages.len(), "{user:?} {point}");
-    assert_eq!(total("SELECT count(*) FROM deliveries"), messages.len(), "{user:?} {point}");
+    assert_eq!(
+        total("SELECT count(*) FROM deliveries WHERE state = 'received' AND session_id IS NOT NULL"),
+        messages.len(),
+        "{user:?} {point}"
+    );
+    assert_eq!(
+        total("SELECT count(*) FROM deliveries WHERE session_id IS NOT NULL"),
+        messages.len(),
+        "{user:?} {point}"
+    );
     assert_eq!(total("SELECT count(*) FROM messages"), messages.len(), "{user:?} {point}");
     assert_eq!(total("SELECT count(*) FROM turns WHERE state = 'open'"), 0, "{user:?} {point}");
     assert_eq!(total("SELECT count(*) FROM calls WHERE state = 'permitted'"), 0, "{user:?} {point}");

@@ -39,7 +39,6 @@ const MAY_SORT: &[(&str, &str)] = &[
     ("person_id = ?1 AND agent_id = ?2", "the allowances of one person are few"),
     ("waits = 1", "the messages that wait are few"),
     ("state IN ('intent','sending')", "the deliveries that wait are few"),
-    ("state IN ('waiting','sending')", "the notifications that wait are few"),
     ("state IN ('scheduled','started')", "the open occurrences of one schedule are few"),
     ("status = 'pending'", "those that wait for people are few"),
     ("status IN ('pending','doubtful','approved')", "those that wait for people are few"),

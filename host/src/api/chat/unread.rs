@@ -63,11 +63,12 @@ fn take(tx: &mut WriteTx<'_>, wrapping: &WrappingKey, person: PersonId, agent: A
     found.truncate(AT_ONCE_MAX);
     for unseen in found {
         deliveries::mark_seen(tx, unseen.id, now)?;
-        let Some(session) = store::find(tx, unseen.session)?.filter(|session| session.wrapped.is_some()) else {
+        let Some(sent) = unseen.sent() else { continue };
+        let Some(session) = store::find(tx, sent.session)?.filter(|session| session.wrapped.is_some()) else {
             continue;
         };
         // The text may have been dropped since.
-        let Some(item) = items::find(tx, unseen.item)? else { continue };
+        let Some(item) = items::find(tx, sent.item)? else { continue };
         let key = session.content_key(wrapping)?;
         let text = delivery::text_of(tx, &item, &key)?;
         let author = if item.tuple.kind == ItemKind::Notice { Speaker::Host } else { Speaker::Agent };
@@ -75,7 +76,7 @@ fn take(tx: &mut WriteTx<'_>, wrapping: &WrappingKey, person: PersonId, agent: A
         replies.push(UnreadReply {
             session_id: session.id,
             thread: Some(session.origin.thread_id).filter(|name| !name.is_empty()),
-            schedule: match unseen.turn {
+            schedule: match sent.turn {
                 Some(turn) if session.origin.runs != ScheduleRuns::None => schedules::name_for_turn(tx, turn)?,
                 Some(_) | None => None,
             },

@@ -7,7 +7,7 @@
 use super::{Executor, Place};
 use crate::channels::agent_messages::Keys;
 use crate::channels::agent_messages::request::{self, Request};
-use crate::channels::outbound::delivery::{self, Sent};
+use crate::channels::outbound::delivery;
 use crate::gateway::requests::facts::{Facts, Message};
 use crate::turns::calls::{CallOutcome, ResultBody};
 use crate::turns::turn::Position;
@@ -15,7 +15,8 @@ use ironclaw_contract::ids::{AgentId, CallId, DeliveryId, ItemId, MessageId};
 use ironclaw_state::WriteTx;
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::{Denied, Refusal};
-use ironclaw_store::tables::deliveries::{self, DeliveryState};
+use ironclaw_store::tables::deliveries::{self, Delivery, DeliveryState, SentItem};
+use ironclaw_store::tables::destinations::ReplyAddress;
 use serde_json::Value;
 use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
@@ -84,8 +85,12 @@ impl Order {
         request::count(tx, self.sender, self.call)?;
         let Some(receiver) = self.receiver else {
             let Self { call, output, channel, address, thread, .. } = &*self;
-            let sent = Sent { call: *call, output: *output, channel, address, thread };
-            self.intent = Intent::Delivery(delivery::intend_message(tx, place.session, place.turn, &sent)?.id);
+            // The turn has a delivery of its own: its answer.
+            let message =
+                SentItem { session: place.session, turn: None, item: *output, row_id: None, call: Some(*call) };
+            let (sender, thread) = (address.clone(), thread.clone());
+            let to = ReplyAddress { channel: channel.clone(), sender, group: String::new(), thread };
+            self.intent = Intent::Delivery(delivery::intend_message(tx, place.turn, message, &to)?.id);
             return Ok(());
         };
         let position = position.ok_or_else(|| {
@@ -104,13 +109,6 @@ impl Order {
     }
 }
 
-/// The state of a message after the wait.
-struct Progress {
-    state: DeliveryState,
-    has_attempts: bool,
-    reason: String,
-}
-
 impl Executor {
     /// Waits for the first attempt of a message, at most as long as `left`, and returns what is known of it.
     pub(super) async fn send(&self, order: &Order, left: Duration) -> ResultBody {
@@ -123,59 +121,52 @@ impl Executor {
             }
             Intent::None => return told(order, None),
         };
-        let progress = self.first_attempt(id, until).await.unwrap_or_else(|error| {
+        let found = self.first_attempt(id, until).await.unwrap_or_else(|error| {
             tracing::error!(delivery = %id, %error, "cannot read the progress of a message");
             None
         });
-        told(order, progress)
+        told(order, found.map(|found| (found.state, found.reason)))
     }
 
-    async fn first_attempt(&self, id: DeliveryId, until: Instant) -> Result<Option<Progress>, Error> {
+    async fn first_attempt(&self, id: DeliveryId, until: Instant) -> Result<Option<Delivery>, Error> {
         let mut events = self.record.state.events();
         loop {
-            let read = self.record.state.read(move |tx| deliveries::progress(tx, id)).await?;
-            let progress = read.map(|read| Progress {
-                has_attempts: read.attempts > 0,
-                state: read.state,
-                reason: read.reason.unwrap_or_default(),
-            });
-            let waits = progress.as_ref().is_some_and(|now| match now.state {
-                DeliveryState::Sending => true,
-                DeliveryState::Intent => !now.has_attempts,
-                DeliveryState::Received | DeliveryState::Unknown | DeliveryState::Dead | DeliveryState::Dropped => {
-                    false
-                }
+            let found = self.record.state.read(move |tx| deliveries::find(tx, id)).await?;
+            let waits = found.as_ref().is_some_and(|found| {
+                found.state == DeliveryState::Sending || found.state == DeliveryState::Intent && found.attempts == 0
             });
             if !waits {
-                return Ok(progress);
+                return Ok(found);
             }
             match timeout_at(until, events.recv()).await {
                 Ok(Ok(_) | Err(RecvError::Lagged(_))) => {}
-                Ok(Err(RecvError::Closed)) | Err(_) => return Ok(progress),
+                Ok(Err(RecvError::Closed)) | Err(_) => return Ok(found),
             }
         }
     }
 }
 
-/// Returns the words about a message for the model.
-fn told(order: &Order, progress: Option<Progress>) -> ResultBody {
+/// Returns the words about a message for the model, by the state of its delivery and the reason of the last attempt that failed.
+fn told(order: &Order, found: Option<(DeliveryState, Option<String>)>) -> ResultBody {
     let to = &order.to;
     let id = match order.intent {
         Intent::Delivery(id) => format!(" ({id})"),
         Intent::None | Intent::Message(_) | Intent::Refused(_) => String::new(),
     };
     let unknown = |because: &str| format!("it is unknown whether it reached {to}{id}{because}; do not send it again");
-    let Some(Progress { state, reason, .. }) = progress else {
+    let Some((state, reason)) = found else {
         return ResultBody::unknown(unknown(""));
     };
-    let because = if reason.is_empty() { reason } else { format!(": {reason}") };
+    let because = reason.map_or_else(String::new, |reason| format!(": {reason}"));
     let (outcome, text) = match state {
         DeliveryState::Received => (CallOutcome::Done, format!("delivered to {to}{id}")),
         DeliveryState::Intent | DeliveryState::Sending => (
             CallOutcome::Queued,
             format!("not delivered to {to} yet{id}{because}; the host tries again by itself, so do not send it again"),
         ),
-        DeliveryState::Dead => (CallOutcome::Failed, format!("not delivered to {to}{id}{because}")),
+        DeliveryState::Dead | DeliveryState::Withdrawn | DeliveryState::Unplaced => {
+            (CallOutcome::Failed, format!("not delivered to {to}{id}{because}"))
+        }
         DeliveryState::Unknown | DeliveryState::Dropped => (CallOutcome::Unknown, unknown(&because)),
     };
     ResultBody::with_outcome(outcome, text)
@@ -217,9 +208,7 @@ mod tests {
             (Some(DeliveryState::Dropped), CallOutcome::Unknown),
             (None, CallOutcome::Unknown),
         ] {
-            let progress =
-                state.map(|state| Progress { state, has_attempts: true, reason: "it answered 503".to_owned() });
-            let told = told(&order, progress);
+            let told = told(&order, state.map(|state| (state, Some("it answered 503".to_owned()))));
             assert_eq!(told.outcome, outcome, "{state:?}");
             assert_eq!(told.text.starts_with("delivered"), outcome == CallOutcome::Done, "{state:?}");
         }

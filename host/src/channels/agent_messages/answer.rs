@@ -4,24 +4,24 @@
 //! in its place. A request without a turn gets words of the host.
 
 use super::{Draft, Keys, record};
-use crate::channels::outbound::delivery::{self, Delivery};
+use crate::channels::outbound::journal;
 use crate::registry::Agent;
 use crate::sessions::store::{self, Session, SessionState};
 use crate::turns::turn::{self, Position};
-use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
+use ironclaw_contract::ids::{DeliveryId, MessageId, SessionId, TurnId};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_ledger::Entry;
 use ironclaw_operator::LedgerEvent;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
 use ironclaw_store::tables::agent_messages::{self as table, AgentMessage, AgentMessageKind};
-use ironclaw_store::tables::{deliveries, messages};
+use ironclaw_store::tables::deliveries::{self, Delivery, SentItem};
+use ironclaw_store::tables::messages;
 
-/// Returns the request that the delivery of a session answers, and the session that asked; `None` if either is gone.
+/// Returns the request that a turn answers, and the session that asked; `None` if either is gone.
 ///
 /// An agent that passed a request on answers it again once the answer to its own request opens a turn.
-fn asked(tx: &ReadTx<'_>, answer: &Delivery) -> Result<Option<(AgentMessage, Session)>, ironclaw_state::Error> {
-    let Some(turn) = answer.turn else { return Ok(None) };
+fn asked(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<(AgentMessage, Session)>, ironclaw_state::Error> {
     let Some(first) = messages::asking_of_turn(tx, turn)?.into_iter().next() else { return Ok(None) };
     let mut message = messages::root_of(tx, first)?;
     while let Some(of_agent) = table::find(tx, message)? {
@@ -47,13 +47,15 @@ fn live(tx: &ReadTx<'_>, session: SessionId) -> Result<Option<Session>, ironclaw
 /// Records an answer in the session that asked; returns false if that session is gone.
 pub fn route(
     tx: &mut WriteTx<'_>,
-    answer: &Delivery,
+    id: DeliveryId,
+    answer: &SentItem,
     agent: &Agent,
     text: &str,
     is_notice: bool,
     keys: Keys<'_>,
 ) -> Result<bool, Error> {
-    let (Some((request, session)), Some(turn)) = (asked(tx, answer)?, answer.turn) else { return Ok(false) };
+    let Some(turn) = answer.turn else { return Ok(false) };
+    let Some((request, session)) = asked(tx, turn)? else { return Ok(false) };
     let author = if is_notice { Author::Host } else { Author::Agent { agent: agent.id } };
     let notice = format!("Agent {} gave no answer. The notice of the host: {text}", agent.name);
     let of_agent = AgentMessage {
@@ -64,15 +66,15 @@ pub fn route(
         hop: hop_of(tx, turn)? + 1,
         chain: request.chain,
         source_message: request.source_message,
-        delivery: Some(answer.id),
+        delivery: Some(id),
     };
     let (message, hop, chain) = (of_agent.message, of_agent.hop, of_agent.chain);
     add(tx, &session, &request, if is_notice { &notice } else { text }, author, of_agent, keys)?;
-    deliveries::take_up(tx, answer.id)?;
+    deliveries::take_up(tx, id)?;
     Entry::new(LedgerEvent::AgentAnswered)
         .session(session.id)
         .message(message)
-        .with("delivery", answer.id)
+        .with("delivery", id)
         .with("from", answer.session)
         .with("hop", hop)
         .with("chain", chain)
@@ -132,7 +134,7 @@ pub fn receive(tx: &mut WriteTx<'_>, taken: &[MessageId]) -> Result<(), ironclaw
     for message in taken {
         let Some(delivery) = table::find(tx, *message)?.and_then(|of_agent| of_agent.delivery) else { continue };
         if let Some(delivery) = deliveries::find(tx, delivery)? {
-            delivery::receive(tx, &delivery)?;
+            journal::receive(tx, &delivery)?;
         }
     }
     Ok(())

@@ -43,9 +43,13 @@ fn code<T>(result: Result<T, Denied>) -> Option<DenialCode> {
     }
 }
 
-fn states(tx: &WriteTx<'_>, person: &Person, about: About, subject: &str) -> Vec<State> {
-    let found = table::list_for_subject(tx, person.id, about, subject).expect("read");
-    found.into_iter().map(|stored| stored.state).collect()
+fn states(tx: &WriteTx<'_>, person: &Person, about: About, subject: &str) -> Vec<DeliveryState> {
+    let told = Told { person: person.id, about, subject: subject.to_owned() };
+    deliveries::states_for_subject(tx, &told).expect("read")
+}
+
+fn is_any_open(tx: &WriteTx<'_>) -> bool {
+    !deliveries::channels_with_open(tx).expect("read").is_empty()
 }
 
 #[test]
@@ -90,7 +94,7 @@ fn place_ends_with_its_identity_channel_or_person() {
         person_removal::end_access(tx, &bob, owner.id).expect("ended");
         assert!(places::places(tx).expect("read").is_empty());
         person_removal::remove(tx, &bob, owner.id).expect("removed");
-        assert!(table::open(tx).expect("read").is_empty());
+        assert!(!is_any_open(tx));
     });
 }
 
@@ -98,8 +102,8 @@ fn place_ends_with_its_identity_channel_or_person() {
 fn notification_without_a_place_is_settled_at_once() {
     with_channels(|tx, owner| {
         add(tx, owner.id, Notification::new(About::SessionIncident, "ses_1"), NOW).expect("added");
-        assert_eq!(states(tx, owner, About::SessionIncident, "ses_1"), [State::NoPlace]);
-        assert!(table::open(tx).expect("read").is_empty());
+        assert_eq!(states(tx, owner, About::SessionIncident, "ses_1"), [DeliveryState::Unplaced]);
+        assert!(!is_any_open(tx));
     });
 }
 
@@ -112,14 +116,14 @@ fn request_is_told_once_and_an_incident_again_after_its_end() {
         for about in [About::Waits, About::SessionIncident] {
             add(tx, about);
             add(tx, about);
-            assert_eq!(states(tx, owner, about, "x"), [State::Waiting], "{about}");
-            for stored in table::list_for_subject(tx, owner.id, about, "x").expect("read") {
-                assert!(table::settle(tx, stored.id, State::Delivered, None, NOW).expect("settled"));
+            assert_eq!(states(tx, owner, about, "x"), [DeliveryState::Intent], "{about}");
+            for waiting in deliveries::waiting_about(tx, "x").expect("read") {
+                assert!(journal::receive(tx, &waiting).expect("received"));
             }
             add(tx, about);
         }
-        assert_eq!(states(tx, owner, About::Waits, "x"), [State::Delivered]);
-        assert_eq!(states(tx, owner, About::SessionIncident, "x"), [State::Delivered, State::Waiting]);
+        assert_eq!(states(tx, owner, About::Waits, "x"), [DeliveryState::Received]);
+        assert_eq!(states(tx, owner, About::SessionIncident, "x"), [DeliveryState::Received, DeliveryState::Intent]);
     });
 }
 
@@ -132,8 +136,8 @@ fn notification_of_a_decided_object_is_withdrawn() {
             add(tx, owner.id, Notification::new(About::Waits, id), NOW).expect("added");
         }
         withdraw(tx, "req_1").expect("withdrawn");
-        assert_eq!(states(tx, owner, About::Waits, "req_1"), [State::Withdrawn]);
-        assert_eq!(states(tx, owner, About::Waits, "req_2"), [State::Waiting]);
+        assert_eq!(states(tx, owner, About::Waits, "req_1"), [DeliveryState::Withdrawn]);
+        assert_eq!(states(tx, owner, About::Waits, "req_2"), [DeliveryState::Intent]);
     });
 }
 

@@ -1,51 +1,41 @@
-//! The worker that sends deliveries over a network: it takes each up in the record, sends it, and records the outcome.
+//! The worker of the outbox: it takes each delivery up in the record, sends it, and records the outcome.
 //!
-//! Also sends the notifications of people. Never blocks a session, never sends a delivery that is not taken up, and never polls: a new
-//! delivery or notification, the end of a send, or the time of the next attempt wakes it. See [`crate::channels::outbound::delivery::journal`],
-//! [`crate::channels::inbound::channel`], and [`ironclaw_store::worker`] for the loop.
+//! Never blocks a session, never sends a delivery that is not taken up, and never polls: a new delivery, the end of a send, or the time of
+//! the next attempt wakes it. See [`crate::channels::outbound::journal`], [`crate::channels::inbound::channel`], and
+//! [`ironclaw_store::worker`] for the loop.
 
-mod answers;
-mod attempt;
-mod in_flight;
+mod take_up;
 mod wake;
 
-use crate::channels::agent_messages::AGENT;
+use crate::channels::agent_messages::{self, AGENT, answer};
 use crate::channels::inbound::channel::outgoing::{self, Body};
 use crate::channels::inbound::channel::{Receiver, Sender};
-use crate::channels::notifications::{self, Stored};
-use crate::channels::outbound::delivery::journal::{self, Outcome};
-use crate::channels::outbound::delivery::notifications as notified;
-use crate::channels::outbound::delivery::{self, Delivery};
-use crate::registry::channels::{self, Channel};
-use crate::registry::destinations::{self, State};
+use crate::channels::outbound::attempts::{Outcome, PANIC_WAIT, RETRY_AFTER, interrupted, judge};
+use crate::channels::outbound::delivery;
+use crate::channels::outbound::journal;
 use crate::registry::latch::Latch;
 use crate::registry::live_settings::Live;
 use crate::registry::{self, Identity};
 use crate::sessions::Wake;
 use crate::sessions::store::{self, Origin, Session};
 use crate::turns::items;
-use attempt::{interrupted, judge};
-use in_flight::{InFlight, Letter};
-use ironclaw_contract::ids::{DeliveryId, MessageId};
-use ironclaw_contract::seam::seal::ItemKind;
-use ironclaw_state::keys;
-use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_contract::ids::DeliveryId;
+use ironclaw_state::{WriteTx, failpoint, keys};
 use ironclaw_store::error::Error;
 use ironclaw_store::record::Record;
 use ironclaw_store::refusal::Denied;
 use ironclaw_store::shutdown::Shutdown;
-use ironclaw_store::tables::messages;
-use ironclaw_store::tables::waiting;
+use ironclaw_store::tables::deliveries::{self, Delivery, DeliveryState, Payload, SentItem};
+use ironclaw_store::times::HOUR_MS;
 use ironclaw_store::worker::{self, Due, Wait};
 use std::sync::Arc;
 use std::time::Duration;
+use take_up::{ASKING_REMOVED, Outgoing, channel_of};
 use tokio::sync::Notify;
+use tokio::task::JoinSet;
 
-/// The wait before the next try after an error of the host, such as a full disk.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
-
-/// The reason for a failed delivery on a removed channel.
-const CHANNEL_REMOVED: &str = "the channel was removed";
+/// The host notifies a person of the first of several dead letters; it notifies again after this time without another one.
+const NOTIFY_AGAIN_MS: i64 = HOUR_MS;
 
 /// The deliveries of the record that go over a network, and the clients that send them.
 pub struct Dispatch {
@@ -93,57 +83,70 @@ impl Dispatcher {
     pub async fn run(self, shutdown: Shutdown) {
         let dispatch = Arc::clone(&self.dispatch);
         let (events, wake) = (dispatch.record.state.events(), Arc::clone(&self.wake));
-        let work = SendWork { dispatcher: Arc::new(self), in_flight: InFlight::default(), has_settled_old: false };
+        let work = SendWork { dispatcher: Arc::new(self), in_flight: JoinSet::new(), has_settled_old: false };
         tokio::select! {
             () = worker::run(work, &dispatch.bell, &shutdown) => {}
             () = dispatch.wake_for_intents(events, &wake) => {}
         }
     }
 
-    /// Sends one delivery, and records the outcome.
-    async fn send(self: Arc<Self>, outgoing: OutgoingDelivery) {
-        outgoing.letter.reach_taken();
-        let id = outgoing.letter.id().to_string();
+    /// Sends one delivery, and records the outcome. After a panic of the attempt the delivery may have left the host.
+    async fn send(self: Arc<Self>, outgoing: Outgoing) {
+        let (sent, idempotent) = (outgoing.delivery.clone(), outgoing.idempotent);
+        // A task of its own, which may panic.
+        let attempt = tokio::spawn(Arc::clone(&self).attempt(outgoing));
+        let outcome = attempt.await.unwrap_or_else(|_| {
+            tracing::error!(delivery = %sent.id, "the attempt of a delivery panicked");
+            interrupted("the host failed while it was being sent", idempotent, PANIC_WAIT)
+        });
+        self.note(sent, outcome).await;
+    }
+
+    async fn attempt(self: Arc<Self>, outgoing: Outgoing) -> Outcome {
+        let Outgoing { delivery, attempt, to, idempotent, content } = outgoing;
+        failpoint::reach(match delivery.payload {
+            Payload::Item(_) => "parcel_taken",
+            Payload::Notification(_) => "notification_taken",
+        });
+        let id = delivery.id.to_string();
         let body = Body {
-            kind: outgoing.kind,
+            kind: content.kind,
             delivery: &id,
-            sender: &outgoing.recipient,
-            group: &outgoing.group,
-            thread: &outgoing.thread,
-            message_ids: &outgoing.message_ids,
-            text: &outgoing.text,
-            files: &outgoing.files,
+            sender: &delivery.recipient,
+            group: &delivery.group,
+            thread: &delivery.thread,
+            message_ids: &content.message_ids,
+            text: &content.text,
+            files: &content.files,
         };
-        let outcome = if self.latch.is_shut() {
-            Outcome::Retry("an emergency stop came before it was sent".to_owned(), Duration::ZERO)
-        } else {
-            let now = ironclaw_state::wall_clock();
-            let sent = self.dispatch.sender.send(&outgoing.to, &id, now, &body).await;
-            outgoing.letter.reach_sent();
-            // Without random bytes the retries have no jitter, which is no reason to lose a delivery.
-            let attempts = outgoing.to.attempts(&self.settings.now().channels);
-            let chance = keys::random().map_or(0, u32::from_le_bytes);
-            judge(sent, outgoing.attempt, outgoing.idempotent, attempts, chance)
-        };
-        self.note(outgoing.letter, outcome).await;
+        if self.latch.is_shut() {
+            return Outcome::Retry("an emergency stop came before it was sent".to_owned(), Duration::ZERO);
+        }
+        let sent = self.dispatch.sender.send(&to, &id, ironclaw_state::wall_clock(), &body).await;
+        failpoint::reach(match delivery.payload {
+            Payload::Item(_) => "parcel_sent",
+            Payload::Notification(_) => "notification_sent",
+        });
+        // Without random bytes the retries have no jitter, which is no reason to lose a delivery.
+        let chance = keys::random().map_or(0, u32::from_le_bytes);
+        judge(sent, attempt, idempotent, to.attempts(&self.settings.now().channels), chance)
     }
 
     /// Records the outcome of one attempt, and retries until the record takes it.
-    async fn note(self: Arc<Self>, noted: Letter, outcome: Outcome) {
-        let id = noted.id();
+    async fn note(&self, sent: Delivery, outcome: Outcome) {
         loop {
-            let (dispatch, letter, note) = (Arc::clone(&self.dispatch), noted.clone(), outcome.clone());
-            match self.dispatch.record.state.write(move |tx| dispatch.settle_letter(tx, &letter, &note)).await {
+            let (dispatch, delivery, note) = (Arc::clone(&self.dispatch), sent.clone(), outcome.clone());
+            match self.dispatch.record.state.write(move |tx| dispatch.settle(tx, &delivery, &note)).await {
                 Ok(()) => {
-                    if let Letter::Delivery(delivery) = &noted {
-                        self.wake.nudge(delivery.session);
+                    if let Some(item) = sent.sent() {
+                        self.wake.nudge(item.session);
                     }
                     break;
                 }
                 // The next start settles the delivery as unknown.
                 Err(Error::State(ironclaw_state::Error::Closed)) => break,
                 Err(error) => {
-                    tracing::error!(delivery = %id, %error, "cannot record the outcome of the delivery yet");
+                    tracing::error!(delivery = %sent.id, %error, "cannot record the outcome of the delivery yet");
                     tokio::time::sleep(RETRY_AFTER).await;
                 }
             }
@@ -151,25 +154,10 @@ impl Dispatcher {
     }
 }
 
-/// One delivery or notification, ready to be sent.
-struct OutgoingDelivery {
-    letter: Letter,
-    attempt: u32,
-    to: Receiver,
-    idempotent: bool,
-    kind: &'static str,
-    recipient: String,
-    thread: String,
-    group: String,
-    message_ids: Vec<String>,
-    text: String,
-    files: Vec<outgoing::File>,
-}
-
 /// The state of the running dispatcher.
 struct SendWork {
     dispatcher: Arc<Dispatcher>,
-    in_flight: InFlight,
+    in_flight: JoinSet<()>,
     /// `true` after the deliveries from before the start were settled.
     has_settled_old: bool,
 }
@@ -197,23 +185,17 @@ impl Due for SendWork {
             }
             // A wait uses the machine's clock: the record's clock stops for as long as it is ahead of the machine's.
             let now = ironclaw_state::wall_clock();
-            let look = move |tx: &ReadTx<'_>| notified::add_due(tx, journal::due(tx, now)?, now);
-            let due = state.read(look).await?;
-            if due.now.is_empty() && due.notifications.is_empty() {
+            let due = state.read(move |tx| journal::due(tx, now)).await?;
+            if due.now.is_empty() {
                 let now = ironclaw_state::wall_clock();
                 return Ok(due.next_at.map_or(Wait::Bell, |at| Wait::until(at, now)));
             }
             let mut has_failed = false;
             // Each in its own transaction: a failure of one delivery delays no other.
-            let notifications = due.notifications.into_iter().map(|id| (id, true));
-            for (id, is_notification) in due.now.into_iter().map(|id| (id, false)).chain(notifications) {
+            for id in due.now {
                 let dispatch = Arc::clone(dispatch);
-                let take_up = move |tx: &mut WriteTx<'_>| match is_notification {
-                    true => dispatch.take_up_notification(tx, id),
-                    false => dispatch.take_up(tx, id),
-                };
-                match state.write(take_up).await {
-                    Ok(Some(outgoing)) => in_flight.start(dispatcher, outgoing),
+                match state.write(move |tx| dispatch.take_up(tx, id)).await {
+                    Ok(Some(outgoing)) => drop(in_flight.spawn(Arc::clone(dispatcher).send(outgoing))),
                     Ok(None) => {}
                     Err(Error::State(ironclaw_state::Error::Closed)) => {
                         return Err(ironclaw_state::Error::Closed.into());
@@ -231,151 +213,38 @@ impl Due for SendWork {
     }
 
     async fn finish_one(&mut self) -> Option<()> {
-        self.in_flight.finish(&self.dispatcher).await
+        self.in_flight.join_next().await.map(drop)
     }
 }
 
 impl Dispatch {
-    /// Settles the open deliveries of a removed channel as failed.
-    pub fn give_up(&self, tx: &mut WriteTx<'_>, channel: &str) -> Result<(), Error> {
-        for delivery in journal::intended_on(tx, channel)? {
-            self.settle(tx, &delivery, &Outcome::Failed(CHANNEL_REMOVED.to_owned()))?;
-        }
-        Ok(())
-    }
-
     /// Settles deliveries that may have been sent before the start: those that were in flight when the host last ended, and the open ones
     /// of a restored record. Only those of idempotent channels are sent again.
     fn settle_old(&self, tx: &mut WriteTx<'_>) -> Result<(), Error> {
-        for delivery in journal::possibly_sent(tx)? {
-            if !channel_of(tx, &delivery)?.is_some_and(|channel| channel.idempotent) {
-                let words =
-                    "the record was restored from an earlier state, and the delivery may have been sent since then"
-                        .to_owned();
-                self.settle(tx, &delivery, &Outcome::Unknown(words))?;
-            }
-        }
-        for delivery in journal::interrupted(tx)? {
-            let words = "the host ended while it was being sent".to_owned();
+        let (old, why) = journal::possibly_sent(tx)?;
+        for delivery in old {
             let idempotent = channel_of(tx, &delivery)?.is_some_and(|channel| channel.idempotent);
-            self.settle(tx, &delivery, &interrupted(words, idempotent, Duration::ZERO))?;
-        }
-        for stored in notified::interrupted(tx)? {
-            let words = "the host ended while it was being sent".to_owned();
-            let place = stored.place.as_ref().map(|place| &place.identity.channel);
-            let channel = place.map(|name| channels::find(tx, name)).transpose()?.flatten();
-            let idempotent = channel.is_some_and(|channel| channel.idempotent);
-            notified::settle(tx, &stored, &interrupted(words, idempotent, Duration::ZERO))?;
+            if delivery.state == DeliveryState::Sending || !idempotent {
+                self.settle(tx, &delivery, &interrupted(why, idempotent, Duration::ZERO))?;
+            }
         }
         Ok(())
     }
 
-    /// Takes a notification up, with everything that its send needs. Settles one that can never be sent as failed.
-    fn take_up_notification(&self, tx: &mut WriteTx<'_>, id: DeliveryId) -> Result<Option<OutgoingDelivery>, Error> {
-        let Some(taken) = notified::take_up(tx, id)? else { return Ok(None) };
-        let Ok(to) = Receiver::new(&taken.channel, &self.record.wrapping) else {
-            let words = "cannot open the channel's secret, or its address is invalid".to_owned();
-            notified::settle(tx, &taken.stored, &Outcome::Failed(words))?;
-            return Ok(None);
-        };
-        let text = notifications::line(taken.stored.about, &taken.stored.subject);
-        Ok(Some(OutgoingDelivery {
-            letter: Letter::Notification(taken.stored),
-            attempt: taken.attempt,
-            to,
-            idempotent: taken.channel.idempotent,
-            kind: "notification",
-            recipient: taken.place.identity.sender,
-            thread: String::new(),
-            group: String::new(),
-            message_ids: Vec::new(),
-            text,
-            files: Vec::new(),
-        }))
+    /// Settles the answers in a session that is removed and that no turn took as failed, and ends the requests that it has not answered.
+    pub fn end_of_session(&self, tx: &mut WriteTx<'_>, session: &Session) -> Result<(), Error> {
+        for delivery in answer::untaken(tx, session.id)? {
+            self.settle(tx, &delivery, &Outcome::Failed(ASKING_REMOVED.to_owned()))?;
+        }
+        agent_messages::request::end_of_session(tx, session, self.keys())
     }
 
-    /// Takes a delivery up, with everything that its send needs. Settles a delivery that can never be sent as failed.
-    fn take_up(&self, tx: &mut WriteTx<'_>, id: DeliveryId) -> Result<Option<OutgoingDelivery>, Error> {
-        let Some(delivery) = journal::find(tx, id)? else { return Ok(None) };
-        let failed = |tx: &mut WriteTx<'_>, words: &str| {
-            self.settle(tx, &delivery, &Outcome::Failed(words.to_owned())).map(|()| None)
-        };
-        let Some(session) = store::find(tx, delivery.session)? else {
-            return failed(tx, "its session no longer exists");
-        };
-        if delivery.channel == AGENT {
-            return self.answer(tx, &delivery, &session).map(|()| None);
-        }
-        let Some(channel) = channel_of(tx, &delivery)? else {
-            return failed(tx, CHANNEL_REMOVED);
-        };
-        let Ok(to) = Receiver::new(&channel, &self.record.wrapping) else {
-            return failed(tx, "cannot open the channel's secret, or its address is invalid");
-        };
-        let Some(item) = items::find(tx, delivery.item)? else {
-            return failed(tx, "its text is no longer kept");
-        };
-        let Ok(key) = session.content_key(&self.record.wrapping) else {
-            return failed(tx, "cannot open the session's key");
-        };
-        if let Some(why) = ended(tx, &delivery, &session)? {
-            return failed(tx, why);
-        }
-        let text = match delivery::text_to_send(tx, &delivery, &item, &key) {
-            Ok(text) => text,
-            // A later attempt cannot read it either.
-            Err(Error::Key(_) | Error::State(ironclaw_state::Error::Stored(_))) => {
-                return failed(tx, "cannot read its text");
-            }
-            Err(error) => return Err(error),
-        };
-        let copied = delivery.call.map(|call| delivery::sent_files::read(tx, call, &key)).transpose()?.flatten();
-        let files = copied.map(|(file, content)| outgoing::File::new(file, &content)).into_iter().collect();
-        let answered = delivery.turn.map(|turn| messages::asking_of_turn(tx, turn)).transpose()?.unwrap_or_default();
-        let Some((delivery, attempt)) = journal::take_up(tx, id)? else { return Ok(None) };
-        let kind = match (delivery.call, item.tuple.kind) {
-            (Some(_), _) => "message",
-            (None, ItemKind::Notice) => "notice",
-            (None, _) => "reply",
-        };
-        let (recipient, thread) = (delivery.recipient.clone(), delivery.thread.clone());
-        let group = delivery.group.clone();
-        Ok(Some(OutgoingDelivery {
-            letter: Letter::Delivery(delivery),
-            attempt,
-            to,
-            idempotent: channel.idempotent,
-            kind,
-            recipient,
-            thread,
-            group,
-            message_ids: answered.iter().map(MessageId::to_string).collect(),
-            text,
-            files,
-        }))
-    }
-
-    /// Records the outcome of an attempt.
-    fn settle_letter(&self, tx: &mut WriteTx<'_>, letter: &Letter, outcome: &Outcome) -> Result<(), Error> {
-        match letter {
-            Letter::Delivery(delivery) => self.settle(tx, delivery, outcome),
-            Letter::Notification(stored) => {
-                notified::settle(tx, stored, outcome)?;
-                match outcome {
-                    Outcome::Received => record_notified(tx, stored),
-                    Outcome::Retry(..) | Outcome::Unknown(_) | Outcome::Failed(_) => Ok(()),
-                }
-            }
-        }
-    }
-
-    /// Records the outcome of an attempt, and notifies the person another way if the delivery did not arrive.
+    /// Records the outcome of an attempt, and notifies the person another way if words of a conversation did not arrive.
     fn settle(&self, tx: &mut WriteTx<'_>, delivery: &Delivery, outcome: &Outcome) -> Result<(), Error> {
-        if !journal::settle(tx, delivery, outcome)? {
-            return Ok(());
-        }
+        let was_open = journal::settle(tx, delivery, outcome)?;
+        let (true, Some(lost)) = (was_open, delivery.sent()) else { return Ok(()) };
         let words = match outcome {
-            Outcome::Received | Outcome::Retry(..) => return Ok(()),
+            Outcome::Received | Outcome::Retry(..) | Outcome::Unplaced(_) | Outcome::Withdrawn => return Ok(()),
             Outcome::Unknown(why) => {
                 format!("may not have arrived ({why}). I do not send it again without your request")
             }
@@ -390,7 +259,7 @@ impl Dispatch {
             "{what} {words}. `ironctl delivery list` shows it as {}, with any that fail soon after. You can send it again or drop it from there.",
             delivery.id
         );
-        if let Err(error) = self.notify(tx, delivery, &text) {
+        if let Err(error) = self.notify(tx, delivery, lost, &text) {
             // The journal and `status` still show it.
             tracing::error!(delivery = %delivery.id, %error, "cannot notify the person of the lost delivery");
         }
@@ -398,14 +267,18 @@ impl Dispatch {
     }
 
     /// Adds a notice to the person's own conversation with the agent on this host, which needs no network.
-    fn notify(&self, tx: &mut WriteTx<'_>, delivery: &Delivery, text: &str) -> Result<(), Denied<Error>> {
-        let Some(session) = store::find(tx, delivery.session)? else { return Ok(()) };
+    fn notify(
+        &self,
+        tx: &mut WriteTx<'_>,
+        delivery: &Delivery,
+        lost: &SentItem,
+        text: &str,
+    ) -> Result<(), Denied<Error>> {
+        let Some(session) = store::find(tx, lost.session)? else { return Ok(()) };
         let Some(person) = journal::person_of(tx, delivery.id)? else { return Ok(()) };
-        if journal::was_notified(tx, delivery, person)? {
-            return Ok(());
-        }
+        let is_told = deliveries::is_other_lost(tx, delivery, person, tx.wall() - NOTIFY_AGAIN_MS, NOTIFY_AGAIN_MS)?;
         // A guest has no conversation on this host.
-        if registry::person_by_id(tx, person)?.is_none() {
+        if is_told || registry::person_by_id(tx, person)?.is_none() {
             return Ok(());
         }
         let Some(agent) = registry::agent_by_id(tx, session.agent)? else { return Ok(()) };
@@ -418,33 +291,4 @@ impl Dispatch {
         items::enforce_retention(tx, session.id, &self.record.retention)?;
         Ok(())
     }
-}
-
-/// Records at what waits that people were told of it on the channel of a notification.
-fn record_notified(tx: &mut WriteTx<'_>, stored: &Stored) -> Result<(), Error> {
-    let (Ok(id), Some(place)) = (stored.subject.parse(), &stored.place) else { return Ok(()) };
-    Ok(waiting::record_notified(tx, id, &place.identity.channel)?)
-}
-
-/// Returns the reason against the sending of a message to a destination that ended; `None` for other deliveries.
-fn ended(
-    tx: &ReadTx<'_>,
-    delivery: &Delivery,
-    session: &Session,
-) -> Result<Option<&'static str>, ironclaw_state::Error> {
-    let Origin { channel, platform_id, thread_id, .. } = &session.origin;
-    let is_of_origin = (channel, platform_id, thread_id) == (&delivery.channel, &delivery.recipient, &delivery.thread);
-    if delivery.call.is_none() || is_of_origin {
-        return Ok(None);
-    }
-    let is_same = |held: &destinations::Destination| {
-        held.channel == delivery.channel && held.address == delivery.recipient && held.state == State::Active
-    };
-    let is_held = destinations::list_for_agent(tx, session.agent)?.iter().any(is_same);
-    Ok((!is_held).then_some("the destination was removed, or its address is no longer linked to the same person"))
-}
-
-/// Finds the channel of a delivery. A channel that was made later under the same name is a different one.
-fn channel_of(tx: &ReadTx<'_>, delivery: &Delivery) -> Result<Option<Channel>, ironclaw_state::Error> {
-    Ok(channels::find(tx, &delivery.channel)?.filter(|channel| delivery.generation == Some(channel.generation)))
 }

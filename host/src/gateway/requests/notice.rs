@@ -73,8 +73,10 @@ fn notify_conversation(tx: &mut WriteTx<'_>, record: &Record, row: &Row, words: 
     let key = session.content_key(&record.wrapping)?;
     let notice = delivery::notify(tx, &session, None, &lookalike::neutralise(words), &key, &record.sealer)?;
     // In place of the text that the call waits.
-    if turns::find_call(tx, row.call)?.is_some_and(|call| call.result.is_some()) {
-        turns::set_late_result(tx, row.call, notice.item)?;
+    if let Some(sent) = notice.sent()
+        && turns::find_call(tx, row.call)?.is_some_and(|call| call.result.is_some())
+    {
+        turns::set_late_result(tx, row.call, sent.item)?;
     }
     Ok(())
 }

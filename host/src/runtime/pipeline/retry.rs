@@ -68,7 +68,7 @@ fn lost_access(tx: &ReadTx<'_>, message: &Message) -> Result<Option<Refusal>, ir
 /// Returns whether the delivery of the message, sent or not, is an answer of the agent.
 fn is_answered(tx: &ReadTx<'_>, message: &Message) -> Result<bool, ironclaw_state::Error> {
     let delivery = message.turn.map(|turn| delivery::for_turn(tx, turn)).transpose()?.flatten();
-    let item = delivery.map(|delivery| items::find(tx, delivery.item)).transpose()?;
+    let item = delivery.map(|delivery| delivery::item(tx, &delivery)).transpose()?;
     // A delivery whose item is no longer kept counts as an answer. Only a notice that is still kept does not.
     Ok(item.is_some_and(|item| item.is_none_or(|item| item.tuple.kind != ItemKind::Notice)))
 }

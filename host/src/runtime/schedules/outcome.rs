@@ -71,8 +71,7 @@ fn turn_outcome(tx: &ReadTx<'_>, id: TurnId, message: &Message) -> Result<Option
         return Ok(Some(Outcome::failed(reason)));
     }
     let Some(reply) = delivery::for_turn(tx, id)? else { return Ok(Some(Outcome::unknown("delivery_unknown"))) };
-    let Some(progress) = deliveries::progress(tx, reply.id)? else { return Ok(None) };
-    Ok(match delivery::shown(progress.state) {
+    Ok(match delivery::shown(reply.state) {
         Receipt::Received => {
             let (state, reason) = run_state(tx, message)?;
             Some(Outcome { state, reason, receipt: Some(reply.id) })

@@ -1,34 +1,40 @@
-//! Deliveries. Tables: `deliveries`.
+//! The outbox: everything that the host sends. Tables: `deliveries`.
 
+mod to_people;
 mod unseen;
 
+pub use to_people::{Told, forget_settled, is_obsolete, mark_obsolete, move_to, states_for_subject, waiting_about};
 pub use unseen::{UNSEEN_BLOCK, mark_seen, mark_seen_of_turn, unseen, unseen_by_session};
 
+use super::destinations::ReplyAddress;
 use crate::rows::rows;
 use ironclaw_contract::ids::{CallId, DeliveryId, ItemId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_state::{Error, ReadTx, WriteTx};
-use rusqlite::params;
+use rusqlite::{Row, params};
 use std::collections::HashSet;
 
-/// A wait of more than eight hours is of a clock that was ahead. These statements name the state twice, because SQLite uses the index of open deliveries only if they repeat its condition.
-/// `+rowid` keeps SQLite from a search by number.
-const SENDING: &str = "SELECT count(*) FROM deliveries WHERE channel = ?1 AND over_network = 1 \
-                       AND state IN ('intent','sending') AND state = 'sending'";
-const READY: &str = "SELECT id, min(rowid) AS place FROM deliveries WHERE channel = ?1 AND over_network = 1 \
-                     AND state IN ('intent','sending') AND state = 'intent' \
-                     AND (coalesce(next_at, 0) <= ?2 OR next_at > ?2 + 28800000 OR ?4) AND session_id NOT IN \
-                     (SELECT session_id FROM deliveries WHERE channel = ?1 AND over_network = 1 \
+/// These statements name the state twice, because SQLite uses the index of open deliveries only if they repeat its condition.
+const CHANNELS: &str = "SELECT DISTINCT channel FROM deliveries WHERE state IN ('intent','sending') AND over_network = 1 \
+                        AND channel <> 'agent'";
+/// Notifications are in no order among themselves, so each counts as a session of its own. A delivery without its channel fails at once,
+/// so it does not wait for its backoff.
+const READY: &str = "WITH in_flight AS (SELECT coalesce(session_id, id) FROM deliveries WHERE channel = ?1 AND over_network = 1 \
                      AND state IN ('intent','sending') AND state = 'sending') \
-                     GROUP BY session_id ORDER BY place LIMIT ?3";
-const NEXT_AT: &str = "SELECT min(next_at) FROM deliveries WHERE state IN ('intent','sending') AND state = 'intent' \
-                       AND over_network = 1 AND next_at > ?1";
-const INTERRUPTED: &str = "SELECT * FROM deliveries WHERE state IN ('intent','sending') AND state = 'sending' \
-                           AND over_network = 1 AND channel <> 'agent' ORDER BY created_at, id";
-const DOUBTFUL: &str = "SELECT * FROM deliveries WHERE state IN ('intent','sending') AND over_network = 1 \
-                        AND channel <> 'agent' AND +rowid <= ?1 ORDER BY created_at, id";
-
+                     SELECT id, min(rowid) AS place FROM deliveries WHERE channel = ?1 AND over_network = 1 \
+                     AND state IN ('intent','sending') AND state = 'intent' AND coalesce(session_id, id) NOT IN in_flight \
+                     AND (coalesce(next_at, 0) <= ?2 OR next_at > ?2 + ?3 OR session_id IS NOT NULL AND NOT EXISTS \
+                     (SELECT 1 FROM channels WHERE name = ?1 AND channels.generation = deliveries.generation)) \
+                     GROUP BY coalesce(session_id, id) ORDER BY place LIMIT max(0, ?4 - (SELECT count(*) FROM in_flight))";
 const TO_AGENTS: &str = "SELECT id FROM deliveries WHERE channel = 'agent' AND over_network = 1 \
                          AND state IN ('intent','sending') AND state = 'intent' ORDER BY rowid LIMIT ?1";
+const NEXT_AT: &str = "SELECT min(next_at) FROM deliveries WHERE state IN ('intent','sending') AND state = 'intent' \
+                       AND over_network = 1 AND next_at > ?1";
+/// `+rowid` keeps SQLite from a search by number.
+const POSSIBLY_SENT: &str = "SELECT * FROM deliveries WHERE state IN ('intent','sending') AND over_network = 1 \
+                             AND channel <> 'agent' AND (state = 'sending' OR +rowid <= ?1) ORDER BY created_at, id";
+
+/// A dead letter. The object of a lost notification is in the inbox, so a person sends none again.
+const IS_LOST: &str = "state IN ('unknown','dead') AND session_id IS NOT NULL";
 
 /// The person of a delivery: the principal of its turn or of the turn of its call; without both, the person who is linked to its address.
 const WHOSE: &str = "CASE WHEN call_id IS NULL THEN \
@@ -52,16 +58,37 @@ ironclaw_contract::words! {
         Dead = "dead",
         /// A person ended it after that.
         Dropped = "dropped",
+        /// The object of a notification ended before it was sent.
+        Withdrawn = "withdrawn",
+        /// The person of a notification has no place.
+        Unplaced = "unplaced",
     }
 }
 
 ironclaw_contract::stored_as_text!(DeliveryState);
 
+/// The content of a delivery.
+#[derive(Debug, Clone)]
+pub enum Payload {
+    /// A reply, a notice, or the message of a call.
+    Item(SentItem),
+    /// A notification of a person.
+    Notification(Told),
+}
+
+impl Payload {
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        match row.get::<_, Option<PersonId>>("person_id")? {
+            Some(_) => Told::read(row).map(Self::Notification),
+            None => SentItem::read(row).map(Self::Item),
+        }
+    }
+}
+
 rows! {
+    /// The part of a conversation that a delivery has.
     #[derive(Debug, Clone)]
-    pub struct Delivery {
-        /// Its id, which is also its idempotency key on the channel.
-        pub id: DeliveryId,
+    pub struct SentItem {
         pub session: SessionId = "session_id",
         /// The turn that it answers.
         pub turn: Option<TurnId> = "turn_id",
@@ -70,101 +97,92 @@ rows! {
         pub row_id: Option<MessageId>,
         /// The call of a message that the agent sends to a destination. Its text is in the output `item`.
         pub call: Option<CallId> = "call_id",
+    }
+
+    #[derive(Debug, Clone)]
+    pub struct Delivery {
+        /// Its id, which is also its idempotency key on the channel.
+        pub id: DeliveryId,
+        pub payload: Payload as row,
         /// Address of the recipient on its channel.
         pub recipient: String = "platform_id",
         /// Thread at that address; empty if there is none.
         pub thread: String = "thread_id",
         /// The group at that address; empty outside of one.
         pub group: String = "group_id",
+        /// Empty if the person of a notification has no place.
         pub channel: String,
         /// True if it leaves this host.
         pub over_network: bool,
         /// The generation of that channel, which tells channels of the same name apart.
         pub generation: Option<i64>,
         pub state: DeliveryState,
-        /// Milliseconds since the epoch.
-        pub created_at: i64,
-    }
-}
-
-/// A delivery to insert.
-#[derive(Debug, Clone, Copy)]
-pub struct NewDelivery<'a> {
-    pub id: DeliveryId,
-    pub session: SessionId,
-    /// The turn that it answers.
-    pub turn: Option<TurnId>,
-    pub item: ItemId,
-    /// The outbound row that requested it, if any.
-    pub row_id: Option<MessageId>,
-    /// The call of a message to a destination, if it is one.
-    pub call: Option<CallId>,
-    pub channel: &'a str,
-    /// Address of the recipient on its channel.
-    pub platform_id: &'a str,
-    /// Thread at that address; empty if there is none.
-    pub thread_id: &'a str,
-    /// Group at that address; empty outside of one.
-    pub group_id: &'a str,
-    /// True if it leaves this host.
-    pub over_network: bool,
-    /// True if the same transaction records its receipt.
-    pub is_received: bool,
-}
-
-/// A dead letter, with the facts that a person needs for a decision.
-#[derive(Debug, Clone)]
-pub struct Lost {
-    pub delivery: Delivery,
-    /// Its number of attempts.
-    pub attempts: u32,
-    /// The reason why it may not have arrived.
-    pub reason: String,
-    /// Milliseconds since the epoch.
-    pub settled_at: i64,
-}
-
-rows! {
-    /// The state of a delivery, and the time when it was settled.
-    #[derive(Debug, Clone)]
-    pub struct Progress {
-        pub state: DeliveryState,
-        /// Its number of attempts.
+        /// The number of attempts that began.
         pub attempts: u32,
         /// The reason of the last attempt that failed.
         pub reason: Option<String>,
+        /// Milliseconds since the epoch.
+        pub created_at: i64,
         /// Milliseconds since the epoch; `None` while it is open.
         pub settled_at: Option<i64>,
     }
 }
 
-/// Inserts the intent of a delivery for the current channel of this name, or a received delivery, and returns its row.
+impl Delivery {
+    /// Returns the part of a conversation that it has; `None` for a notification.
+    pub const fn sent(&self) -> Option<&SentItem> {
+        match &self.payload {
+            Payload::Item(sent) => Some(sent),
+            Payload::Notification(_) => None,
+        }
+    }
+}
+
+/// A delivery to insert.
+#[derive(Debug, Clone)]
+pub struct NewDelivery<'a> {
+    pub payload: Payload,
+    pub to: &'a ReplyAddress,
+    /// True if it leaves this host.
+    pub over_network: bool,
+    /// `Intent`, or the state of a delivery that is settled with its row.
+    pub state: DeliveryState,
+    /// The earliest time of its first attempt, milliseconds since the epoch; `None` for at once.
+    pub not_before: Option<i64>,
+}
+
+/// Inserts a delivery for the current channel of this name, and returns its row.
 pub fn insert(tx: &mut WriteTx<'_>, new: NewDelivery<'_>) -> Result<Delivery, Error> {
-    let now = tx.now();
-    let sql = "INSERT INTO deliveries (id, session_id, turn_id, item, row_id, channel, generation, platform_id, thread_id, state, attempts, \
-               created_at, call_id, group_id, over_network, settled_at) \
-               VALUES (?1,?2,?3,?4,?5,?6,(SELECT generation FROM channels WHERE name = ?6),?7,?8,iif(?13,'received','intent'),\
-               ?13,?9,?10,?11,?12,iif(?13,?9,NULL)) \
-               RETURNING *, rowid AS number";
-    let NewDelivery { id, session, turn, item, row_id, call, .. } = new;
-    let NewDelivery { channel, platform_id, thread_id, group_id, over_network, is_received, .. } = new;
-    let to = params![
+    let (item, told) = match &new.payload {
+        Payload::Item(item) => (Some(item), None),
+        Payload::Notification(told) => (None, Some(told)),
+    };
+    let (id, turn, now) = (DeliveryId::new(), item.and_then(|item| item.turn), tx.now());
+    let sql = "INSERT INTO deliveries (id, session_id, turn_id, item, row_id, call_id, person_id, about, subject, \
+               channel, generation, platform_id, thread_id, group_id, over_network, state, attempts, next_at, created_at, settled_at) \
+               VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,(SELECT generation FROM channels WHERE name = ?10),?11,?12,?13,?14,?15,\
+               ?15 = 'received',?16,?17,iif(?15 = 'intent',NULL,?17)) RETURNING *, rowid AS number";
+    let values = params![
         id,
-        session,
+        item.map(|item| item.session),
         turn,
-        item,
-        row_id,
-        channel,
-        platform_id,
-        thread_id,
+        item.map(|item| item.item),
+        item.and_then(|item| item.row_id),
+        item.and_then(|item| item.call),
+        told.map(|told| told.person),
+        told.map(|told| told.about),
+        told.map(|told| &told.subject),
+        new.to.channel,
+        new.to.sender,
+        new.to.thread,
+        new.to.group,
+        new.over_network,
+        new.state,
+        new.not_before,
         now,
-        call,
-        group_id,
-        over_network,
-        is_received
     ];
     let (inserted, number) =
-        tx.returning_one(sql, to, |row| Ok((Delivery::read(row)?, row.get::<_, i64>("number")?)))?;
+        tx.returning_one(sql, values, |row| Ok((Delivery::read(row)?, row.get::<_, i64>("number")?)))?;
     if let Some(turn) = turn {
         let sql = "UPDATE turns SET delivery_ids = json_insert(delivery_ids, '$[#]', ?1) WHERE id = ?2";
         if tx.execute(sql, params![id, turn])? != 1 {
@@ -216,12 +234,6 @@ pub fn received_of(tx: &ReadTx<'_>, session: SessionId) -> Result<HashSet<ItemId
     tx.list(sql, [session], |row| row.get("item"))
 }
 
-/// Returns the progress of the delivery of this id.
-pub fn progress(tx: &ReadTx<'_>, id: DeliveryId) -> Result<Option<Progress>, Error> {
-    let sql = "SELECT state, attempts, reason, settled_at FROM deliveries WHERE id = ?1";
-    tx.find(sql, [id], Progress::read)
-}
-
 /// Returns at most `limit` answers to other agents that are not in the session that asked, oldest first.
 pub fn to_agents(tx: &ReadTx<'_>, limit: i64) -> Result<Vec<DeliveryId>, Error> {
     tx.list(TO_AGENTS, [limit], |row| row.get("id"))
@@ -229,26 +241,20 @@ pub fn to_agents(tx: &ReadTx<'_>, limit: i64) -> Result<Vec<DeliveryId>, Error> 
 
 /// Returns the channels with an open delivery over a network.
 pub fn channels_with_open(tx: &ReadTx<'_>) -> Result<Vec<String>, Error> {
-    let sql = "SELECT DISTINCT channel FROM deliveries WHERE state IN ('intent','sending') AND over_network = 1 \
-               AND channel <> 'agent'";
-    tx.list(sql, [], |row| row.get(0))
+    tx.list(CHANNELS, [], |row| row.get(0))
 }
 
-/// Returns the number of deliveries in flight on a channel.
-pub fn sending_count(tx: &ReadTx<'_>, channel: &str) -> Result<i64, Error> {
-    tx.get(SENDING, [channel], |row| row.get(0))
-}
-
-/// Returns at most `limit` deliveries on a channel that may be sent now. Of each session it returns the oldest one whose backoff is
-/// over or ignored, and none if the session has a delivery in flight.
+/// Returns the deliveries on a channel that may be sent now, so that at most `at_once_max` are in flight. Of each session it returns the
+/// oldest one whose backoff is over, and none if the session has a delivery in flight. A wait of more than `wait_ms_max` is of a clock
+/// that was ahead.
 pub fn ready(
     tx: &ReadTx<'_>,
     channel: &str,
     now: i64,
-    ignore_waits: bool,
-    limit: i64,
+    wait_ms_max: i64,
+    at_once_max: i64,
 ) -> Result<Vec<DeliveryId>, Error> {
-    tx.list(READY, params![channel, now, limit, ignore_waits], |row| row.get("id"))
+    tx.list(READY, params![channel, now, wait_ms_max, at_once_max], |row| row.get("id"))
 }
 
 /// Returns the earliest end of a current backoff, milliseconds since the epoch.
@@ -256,22 +262,10 @@ pub fn next_attempt(tx: &ReadTx<'_>, now: i64) -> Result<Option<i64>, Error> {
     tx.get(NEXT_AT, [now], |row| row.get(0))
 }
 
-/// Returns the deliveries in flight over a network, oldest first. At a start of the host these were interrupted, and their outcome is
-/// unknown.
-pub fn interrupted(tx: &ReadTx<'_>) -> Result<Vec<Delivery>, Error> {
-    tx.list(INTERRUPTED, [], Delivery::read)
-}
-
-/// Returns the open deliveries up to this number, oldest first.
-pub fn open_up_to(tx: &ReadTx<'_>, last: i64) -> Result<Vec<Delivery>, Error> {
-    tx.list(DOUBTFUL, [last], Delivery::read)
-}
-
-/// Returns the deliveries on a channel that wait and are not in flight.
-pub fn intended_on(tx: &ReadTx<'_>, channel: &str) -> Result<Vec<Delivery>, Error> {
-    let sql = "SELECT * FROM deliveries WHERE channel = ?1 AND over_network = 1 AND state IN ('intent','sending') \
-               AND state = 'intent' ORDER BY rowid";
-    tx.list(sql, [channel], Delivery::read)
+/// Returns the open deliveries over a network that are in flight or have at most this number, oldest first. At a start of the host their
+/// outcome is unknown.
+pub fn possibly_sent(tx: &ReadTx<'_>, last: i64) -> Result<Vec<Delivery>, Error> {
+    tx.list(POSSIBLY_SENT, [last], Delivery::read)
 }
 
 /// Marks an intended delivery as in flight, and returns the number of this attempt; `None` if it no longer waits.
@@ -280,40 +274,19 @@ pub fn take_up(tx: &mut WriteTx<'_>, id: DeliveryId) -> Result<Option<u32>, Erro
     tx.returning(sql, [id], |row| row.get(0))
 }
 
-/// Marks an open delivery as received, and returns whether it was open.
-pub fn mark_received(tx: &mut WriteTx<'_>, id: DeliveryId, settled_at: i64) -> Result<bool, Error> {
-    let sql = "UPDATE deliveries SET state = 'received', attempts = attempts + 1, settled_at = ?2 WHERE id = ?1 AND state IN ('intent','sending') \
-               RETURNING call_id";
-    let settled = tx.returning(sql, params![id, settled_at], |row| row.get(0))?;
-    set_state_of_its_call(tx, settled)
-}
-
-/// Schedules the next attempt of an open delivery, and returns whether it was open.
-pub fn postpone(tx: &mut WriteTx<'_>, id: DeliveryId, next_at: i64, reason: &str) -> Result<bool, Error> {
-    settle(tx, id, DeliveryState::Intent, Some(next_at), reason, None)
-}
-
-/// Marks the outcome of an open delivery as unknown, and returns whether it was open.
-pub fn mark_unknown(tx: &mut WriteTx<'_>, id: DeliveryId, reason: &str, settled_at: i64) -> Result<bool, Error> {
-    settle(tx, id, DeliveryState::Unknown, None, reason, Some(settled_at))
-}
-
-/// Marks an open delivery as failed without a further attempt, and returns whether it was open.
-pub fn mark_dead(tx: &mut WriteTx<'_>, id: DeliveryId, reason: &str, settled_at: i64) -> Result<bool, Error> {
-    settle(tx, id, DeliveryState::Dead, None, reason, Some(settled_at))
-}
-
-fn settle(
+/// Gives an open delivery this state, and returns whether it was open. `at` is the time of the next attempt for `Intent`, and otherwise
+/// that of the settlement, in milliseconds since the epoch. A delivery that was not taken up counts this as its attempt if it is received.
+pub fn settle(
     tx: &mut WriteTx<'_>,
     id: DeliveryId,
     state: DeliveryState,
-    next_at: Option<i64>,
-    reason: &str,
-    settled_at: Option<i64>,
+    reason: Option<&str>,
+    at: i64,
 ) -> Result<bool, Error> {
-    let sql = "UPDATE deliveries SET state = ?2, next_at = ?3, reason = ?4, settled_at = ?5 WHERE id = ?1 AND state IN ('intent','sending') \
-               RETURNING call_id";
-    let settled = tx.returning(sql, params![id, state, next_at, reason, settled_at], |row| row.get(0))?;
+    let sql = "UPDATE deliveries SET state = ?2, reason = ?3, next_at = iif(?2 = 'intent',?4,NULL), \
+               settled_at = iif(?2 = 'intent',NULL,?4), attempts = attempts + (state = 'intent' AND ?2 = 'received') \
+               WHERE id = ?1 AND state IN ('intent','sending') RETURNING call_id";
+    let settled = tx.returning(sql, params![id, state, reason, at], |row| row.get(0))?;
     set_state_of_its_call(tx, settled)
 }
 
@@ -333,44 +306,37 @@ pub fn set_state_of_call(tx: &mut WriteTx<'_>, call: CallId) -> Result<(), Error
     let Some(state) = tx.find(state, [call], |row| row.get::<_, String>(0))? else { return Ok(()) };
     let ended = "('done','failed','queued','unknown')";
     tx.execute(&format!("UPDATE calls SET state = ?2 WHERE id = ?1 AND state IN {ended}"), params![call, state])?;
-    let sql = format!("UPDATE waiting SET status = ?2 WHERE call_id = ?1 AND status IN {ended}");
+    let sql = format!("UPDATE waiting SET status = ?2 WHERE call_id = ?1 AND kind = 'req' AND status IN {ended}");
     tx.execute(&sql, params![call, state]).map(drop)
 }
 
 /// Queues a dead letter again with all its attempts, and returns whether it was a dead letter.
 pub fn send_again(tx: &mut WriteTx<'_>, id: DeliveryId) -> Result<bool, Error> {
-    let sql = "UPDATE deliveries SET state = 'intent', attempts = 0, next_at = NULL, reason = NULL, settled_at = NULL \
-               WHERE id = ?1 AND state IN ('unknown','dead') RETURNING call_id";
-    let queued = tx.returning(sql, [id], |row| row.get(0))?;
+    let sql = format!(
+        "UPDATE deliveries SET state = 'intent', attempts = 0, next_at = NULL, reason = NULL, settled_at = NULL \
+         WHERE id = ?1 AND {IS_LOST} RETURNING call_id"
+    );
+    let queued = tx.returning(&sql, [id], |row| row.get(0))?;
     set_state_of_its_call(tx, queued)
 }
 
 /// Marks a dead letter as dropped, and returns whether it was a dead letter.
 pub fn mark_dropped(tx: &mut WriteTx<'_>, id: DeliveryId) -> Result<bool, Error> {
-    let sql = "UPDATE deliveries SET state = 'dropped' WHERE id = ?1 AND state IN ('unknown','dead')";
-    Ok(tx.execute(sql, [id])? > 0)
+    let sql = format!("UPDATE deliveries SET state = 'dropped' WHERE id = ?1 AND {IS_LOST}");
+    Ok(tx.execute(&sql, [id])? > 0)
 }
 
 /// Returns the number of dead letters of all people.
 pub fn lost_count(tx: &ReadTx<'_>) -> Result<u64, Error> {
-    let sql = "SELECT count(*) FROM deliveries WHERE state IN ('unknown','dead')";
-    tx.get(sql, [], |row| row.get(0))
+    tx.get(&format!("SELECT count(*) FROM deliveries WHERE {IS_LOST}"), [], |row| row.get(0))
 }
 
 /// Returns at most `limit` dead letters of one person or of all, oldest first.
-pub fn lost(tx: &ReadTx<'_>, of: Option<PersonId>, limit: i64) -> Result<Vec<Lost>, Error> {
+pub fn lost(tx: &ReadTx<'_>, of: Option<PersonId>, limit: usize) -> Result<Vec<Delivery>, Error> {
     let sql = format!(
-        "SELECT * FROM deliveries WHERE state IN ('unknown','dead') AND (?1 IS NULL OR {WHOSE} = ?1) \
-         ORDER BY created_at, rowid LIMIT ?2"
+        "SELECT * FROM deliveries WHERE {IS_LOST} AND (?1 IS NULL OR {WHOSE} = ?1) ORDER BY created_at, rowid LIMIT ?2"
     );
-    tx.list(&sql, params![of, limit], |row| {
-        Ok(Lost {
-            delivery: Delivery::read(row)?,
-            attempts: row.get("attempts")?,
-            reason: row.get::<_, Option<String>>("reason")?.unwrap_or_default(),
-            settled_at: row.get::<_, Option<i64>>("settled_at")?.unwrap_or_default(),
-        })
-    })
+    tx.list(&sql, params![of, limit as i64], Delivery::read)
 }
 
 /// Returns the person of a delivery, by the rule of [`WHOSE`].
@@ -389,20 +355,19 @@ pub fn is_other_lost(
     milliseconds: i64,
 ) -> Result<bool, Error> {
     let sql = format!(
-        "SELECT EXISTS (SELECT 1 FROM deliveries WHERE state IN ('unknown','dead') AND channel = ?1 AND id <> ?2 \
+        "SELECT EXISTS (SELECT 1 FROM deliveries WHERE {IS_LOST} AND channel = ?1 AND id <> ?2 \
          AND settled_at > ?3 AND settled_at <= ?3 + ?5 AND {WHOSE} = ?4)"
     );
     tx.get(&sql, params![lost.channel, lost.id, since, person, milliseconds], |row| row.get(0))
 }
 
-/// Returns the number of deliveries in each open state and in each state of a dead letter.
+/// Returns the number of deliveries of sessions in each open state and in each state of a dead letter.
 pub fn open_and_lost_count_by_state(tx: &ReadTx<'_>) -> Result<std::collections::BTreeMap<String, u64>, Error> {
-    tx.list(
-        "SELECT state, count(*) FROM deliveries WHERE state IN ('intent','sending') GROUP BY state UNION ALL \
-         SELECT state, count(*) FROM deliveries WHERE state IN ('unknown','dead') GROUP BY state",
-        [],
-        |row| Ok((row.get(0)?, row.get(1)?)),
-    )
+    let sql = format!(
+        "SELECT state, count(*) FROM deliveries WHERE state IN ('intent','sending') AND session_id IS NOT NULL GROUP BY state \
+         UNION ALL SELECT state, count(*) FROM deliveries WHERE {IS_LOST} GROUP BY state"
+    );
+    tx.list(&sql, [], |row| Ok((row.get(0)?, row.get(1)?)))
 }
 
 /// Returns whether the record has a delivery of this item for this turn, in any state.
@@ -439,7 +404,7 @@ mod tests {
 
     #[test]
     fn due_deliveries_are_found_by_an_index() {
-        for sql in [SENDING, READY, NEXT_AT, INTERRUPTED, DOUBTFUL, TO_AGENTS] {
+        for sql in [CHANNELS, READY, TO_AGENTS, NEXT_AT, POSSIBLY_SENT] {
             let steps = steps_on(&["deliveries"], sql);
             let by_index = |step: &String| step.contains("INDEX deliveries_o");
             assert!(!steps.is_empty() && steps.iter().all(by_index), "{sql}: {steps:?}");

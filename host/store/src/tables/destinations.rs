@@ -146,7 +146,7 @@ pub fn delete(tx: &mut WriteTx<'_>, agent: AgentId, name: &str) -> Result<(), Er
 
 rows! {
     /// The address for the reply to a message of a channel.
-    #[derive(Debug, Clone, PartialEq, Eq)]
+    #[derive(Debug, Clone, Default, PartialEq, Eq)]
     pub struct ReplyAddress {
         pub channel: String,
         /// The sender of the message; empty for a reply to a group as a whole.

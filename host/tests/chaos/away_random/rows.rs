@@ -7,6 +7,12 @@ use ironclaw_calendar::{Kind, Recurrence, Series, Zone};
 use rusqlite::{Connection, Row};
 use std::collections::BTreeMap;
 use std::path::Path;
+
+/// The notifications, with the outcomes that the ledger has.
+const NOTIFICATIONS: &str = "SELECT id, person_id, about, subject, attempts, CASE state WHEN 'intent' THEN 'waiting' \
+                             WHEN 'received' THEN 'delivered' WHEN 'dead' THEN 'failed' WHEN 'unplaced' THEN 'no_place' \
+                             ELSE state END AS state FROM deliveries WHERE person_id IS NOT NULL ORDER BY rowid";
+
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Schedule {
     pub(super) id: String,
@@ -83,10 +89,12 @@ impl Rows {
             schedules: list(&db, "SELECT * FROM schedules ORDER BY created_at, id", schedule),
             occurrences: list(&db, "SELECT * FROM occurrences ORDER BY schedule_id, due", occurrence),
             questions: list(&db, "SELECT * FROM waiting WHERE kind = 'qst' ORDER BY ordinal", |row| question(&db, row)),
-            notifications: list(&db, "SELECT * FROM notifications ORDER BY ordinal", notification),
-            deliveries: list(&db, "SELECT id, channel, state FROM deliveries ORDER BY id", |row| {
-                Ok(Delivery { id: row.get(0)?, channel: row.get(1)?, state: row.get(2)? })
-            }),
+            notifications: list(&db, NOTIFICATIONS, notification),
+            deliveries: list(
+                &db,
+                "SELECT id, channel, state FROM deliveries WHERE session_id IS NOT NULL ORDER BY id",
+                |row| Ok(Delivery { id: row.get(0)?, channel: row.get(1)?, state: row.get(2)? }),
+            ),
             unanswered: list(
                 &db,
                 "SELECT id FROM messages WHERE trigger = 1 AND status IN ('queued','scheduled','processing')",

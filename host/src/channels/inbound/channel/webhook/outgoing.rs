@@ -1,7 +1,7 @@
 //! The signed sending of one delivery to a channel's address, with its outcome.
 //!
 //! Never follows a redirect, never uses a proxy from the environment, and ignores everything of an answer except its status. See
-//! [`crate::channels::outbound::delivery::journal`].
+//! [`crate::channels::outbound::journal`].
 
 use super::signature::Secret;
 use super::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
