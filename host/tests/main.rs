@@ -29,6 +29,7 @@ mod support {
     pub(crate) mod site;
     pub(crate) mod terminal;
     pub(crate) mod tls_site;
+    pub(crate) mod wal;
 }
 
 /// The features of the host, through the real programs.

@@ -61,6 +61,14 @@ impl Report {
         self.json.insert(key.to_owned(), times);
     }
 
+    /// Adds a row with counts: the median and the least of all rounds.
+    #[allow(dead_code)] // each bench uses its own part of the table
+    pub(crate) fn counts(&mut self, key: &str, what: &str, samples: &Samples) {
+        let [p50, least] = [samples.p50(), samples.quantile(0.0)];
+        self.line(format!("{what:<76} {p50:>6.0} p50 {least:>6.0} least"));
+        self.json.insert(key.to_owned(), json!({ "p50": p50, "least": least }));
+    }
+
     /// Adds a row with short times.
     #[allow(dead_code)]
     pub(crate) fn microseconds(&mut self, key: &str, what: &str, samples: &Samples) {

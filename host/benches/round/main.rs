@@ -6,6 +6,7 @@
 mod bare;
 mod calls;
 mod client;
+mod counts;
 mod figures;
 #[path = "../../tests/support/host_fixture.rs"]
 #[allow(dead_code)]
@@ -21,6 +22,9 @@ mod processes;
 #[path = "../../tests/support/site.rs"]
 #[allow(dead_code)]
 mod site;
+#[path = "../../tests/support/wal.rs"]
+#[allow(dead_code)]
+mod wal;
 
 use client::Client;
 use figures::{Report, Samples};
@@ -68,6 +72,9 @@ fn bench(part: Option<&str>) {
     }
     if wanted("calls") {
         calls::bench(&mut report);
+    }
+    if wanted("counts") {
+        counts::bench(&mut report);
     }
     if wanted("jail") {
         jails::bench(&mut report);

@@ -10,6 +10,7 @@ use crate::support::host_fixture::{Build, TestHost, WAIT_MAX};
 use crate::support::mcp_server::{ECHO_READS, HttpServer};
 use crate::support::processes::descendants;
 use crate::support::record;
+use crate::support::wal::Log;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -145,15 +146,12 @@ fn rounds_of(host: &TestHost, text: &str, sending: Sending, expected: u64) -> Ve
     let log = host.home.join("state.db-wal");
     let (mut rounds, mut others) = (Vec::new(), Vec::new());
     for number in 0..WARM_UP + ROUNDS_MAX {
-        let (before, woken) = (Log::of(&log), wake_ups(host));
+        let (before, woken) = (Log::read(&log), wake_ups(host));
         let view = sending(&client, text, &format!("event-{number}"));
         assert_eq!(view["status"], "delivered", "{view}");
-        let (after, woken) = (Log::of(&log), wake_ups(host) - woken);
-        // After a checkpoint SQLite restarts the log, so it does not contain the whole round.
-        if number < WARM_UP || before.salt != after.salt {
-            continue;
-        }
-        let frames = &after.frames[before.frames.len()..];
+        let (after, woken) = (Log::read(&log), wake_ups(host) - woken);
+        // After a restart the log does not contain the whole round.
+        let Some(frames) = after.since(&before).filter(|_| number >= WARM_UP) else { continue };
         let commits = frames.iter().filter(|frame| frame.ends_commit).count() as u64;
         if commits == expected {
             rounds.push(Round { pages: frames.iter().map(|frame| frame.page).collect(), wake_ups: woken });
@@ -208,28 +206,4 @@ fn two_requests(client: &Client, text: &str, event: &str) -> Value {
     let sent = client.send("a", text, event).expect("the host answers");
     let id = sent["message_id"].as_str().expect("an id");
     client.message(id, WAIT_MAX).expect("the host answers")
-}
-
-/// The write-ahead log of the record since its last restart.
-struct Log {
-    salt: [u8; 8],
-    frames: Vec<Frame>,
-}
-
-/// A page that a commit wrote.
-struct Frame {
-    page: u32,
-    ends_commit: bool,
-}
-
-impl Log {
-    fn of(path: &Path) -> Self {
-        let bytes = std::fs::read(path).expect("the record has a log");
-        let (header, frames) = bytes.split_at(32);
-        let salt: [u8; 8] = header[16..24].try_into().expect("8 bytes");
-        let frames = frames.chunks_exact(24 + 4096).take_while(|frame| frame[8..16] == salt);
-        let number = |bytes: &[u8]| u32::from_be_bytes(bytes.try_into().expect("4 bytes"));
-        let frames = frames.map(|frame| Frame { page: number(&frame[..4]), ends_commit: number(&frame[4..8]) != 0 });
-        Self { salt, frames: frames.collect() }
-    }
 }
