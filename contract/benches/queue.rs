@@ -5,10 +5,9 @@
 
 use divan::{Bencher, black_box};
 use ironclaw_contract::canonical::{self, Digest};
-use ironclaw_contract::ids::{BootId, CallId, MessageId, PersonId, TurnId};
+use ironclaw_contract::ids::{BootId, ItemId, MessageId, TurnId};
 use ironclaw_contract::seam::crypt::SessionKey;
-use ironclaw_contract::seam::inbound::{InboundReader, InboundWriter, MessageIn};
-use ironclaw_contract::seam::message::{Author, Kind, Span};
+use ironclaw_contract::seam::inbound::{InboundReader, InboundWriter, MessageIn, Turn};
 use ironclaw_contract::seam::outbound::{NewRow, OutboundReader, OutboundWriter};
 use ironclaw_contract::seam::schema;
 use ironclaw_contract::seam::seal::{ItemKind, Ref};
@@ -32,50 +31,17 @@ fn key() -> SessionKey {
 }
 
 fn message(seq: u64) -> MessageIn {
-    let id = MessageId::new();
-    let person = PersonId::new();
-    let content = "Please read the notes and tell me what is due this week.".to_owned();
-    MessageIn {
-        id,
-        seq,
-        kind: Kind::Chat,
-        timestamp: 1_795_000_000_123,
-        platform_id: Some(person.to_string()),
-        channel_type: Some("loopback".to_owned()),
-        thread_id: None,
-        source_session_id: None,
-        on_wake: false,
-        trigger: true,
-        sender: format!("loopback:{person}"),
-        principal: person.to_string(),
-        spans: vec![Span { author: Author::Person { person }, bytes: content.len() }],
-        hop: 0,
-        seal: Ref {
-            item: id.item(),
-            kind: ItemKind::Message,
-            seq,
-            issued_at: 1_795_000_000_123,
-            boot: BootId::new(),
-            digest: Digest::of(content.as_bytes()),
-            seal: Digest::of(b"seal"),
-        },
-        content,
-    }
+    let (digest, seal) = (Digest::of(b"body"), Digest::of(b"seal"));
+    let (item, boot, issued_at) = (ItemId::new(), BootId::new(), 1_795_000_000_123);
+    MessageIn { bytes: 56, seal: Ref { item, kind: ItemKind::Message, seq, issued_at, boot, digest, seal } }
+}
+
+fn turn() -> Turn {
+    Turn { turn: TurnId::new(), messages: vec![MessageId::new()], deadline: 1_795_000_000_123, cursor: 3 }
 }
 
 fn row() -> NewRow {
-    NewRow {
-        id: MessageId::new(),
-        in_reply_to: None,
-        timestamp: 1_795_000_000_123,
-        kind: Kind::Chat,
-        platform_id: Some("per_x".to_owned()),
-        channel_type: Some("loopback".to_owned()),
-        thread_id: None,
-        content: r#"{"reply":"itm_01kagq8t000000000000000001"}"#.to_owned(),
-        turn: TurnId::new(),
-        call_id: Some(CallId::new()),
-    }
+    NewRow { turn: TurnId::new(), content: r#"{"reply":"itm_01kagq8t000000000000000001"}"#.to_owned(), note: None }
 }
 
 /// Opens both ends with the pragmas of the openers and without a key.
@@ -100,13 +66,8 @@ mod inbound {
         let mut seq = 0;
         bencher.bench_local(|| {
             seq += 2;
-            let message = message(seq);
-            let projected = writer.project(|inbound| {
-                inbound.clear()?;
-                inbound.message(&message)
-            });
-            projected.expect("projected");
-            assert_eq!(black_box(reader.messages(seq - 1, 8).expect("read")).len(), 1);
+            writer.open_turn(&turn(), &[message(seq)]).expect("projected");
+            assert_eq!(black_box(reader.messages().expect("read")).len(), 1);
         });
     }
 
@@ -118,42 +79,28 @@ mod inbound {
         let mut seq = 0;
         bencher.bench_local(|| {
             seq += 2;
-            let m = message(seq);
+            let (t, m) = (turn(), message(seq));
             let tx = writer.transaction_with_behavior(TransactionBehavior::Immediate).expect("begun");
-            tx.execute("DELETE FROM turns WHERE state = 'closed'", []).expect("deleted");
-            tx.execute("DELETE FROM messages_in WHERE seq < ?1", [seq as i64]).expect("deleted");
-            let values = params![
-                m.id.to_string(),
-                m.seq as i64,
-                m.kind.name(),
-                m.timestamp,
-                m.platform_id,
-                m.channel_type,
-                m.thread_id,
-                m.content,
-                None::<String>,
-                m.on_wake,
-                m.trigger,
-                m.sender,
-                m.principal,
-                canonical::to_string(&m.spans),
-                m.hop,
-                canonical::to_string(&m.seal),
-            ];
-            tx.prepare_cached(
-                "INSERT OR IGNORE INTO messages_in VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16)",
-            )
-            .expect("prepared")
-            .execute(values)
-            .expect("inserted");
+            let run = |sql: &str, values: &[&dyn rusqlite::ToSql]| {
+                tx.prepare_cached(sql).expect("prepared").execute(values).expect("executed")
+            };
+            run("DELETE FROM turns WHERE true", &[]);
+            run("DELETE FROM messages_in WHERE true", &[]);
+            run(
+                "INSERT INTO messages_in VALUES (?1,?2,?3)",
+                params![seq as i64, m.bytes, canonical::to_string(&m.seal)],
+            );
+            let messages = canonical::to_string(&t.messages);
+            run(
+                "INSERT INTO turns VALUES (?1,?2,?3,?4)",
+                params![t.turn.to_string(), messages, t.deadline, t.cursor as i64],
+            );
             tx.commit().expect("committed");
-            let mut select = reader
-                .prepare_cached("SELECT * FROM messages_in WHERE seq > ?1 ORDER BY seq LIMIT 8")
-                .expect("prepared");
-            let read = select.query_map([seq as i64 - 1], |row| {
-                let spans: Vec<Span> = serde_json::from_str(&row.get::<_, String>(13)?).expect("spans");
-                let seal: Ref = serde_json::from_str(&row.get::<_, String>(15)?).expect("a ref");
-                Ok((row.get::<_, String>(0)?, row.get::<_, String>(7)?, row.get::<_, String>(11)?, spans, seal))
+            let mut select =
+                reader.prepare_cached("SELECT bytes, seal FROM messages_in ORDER BY seq").expect("prepared");
+            let read = select.query_map([], |row| {
+                let seal: Ref = serde_json::from_str(&row.get::<_, String>(1)?).expect("a ref");
+                Ok((row.get::<_, i64>(0)?, seal))
             });
             assert_eq!(black_box(read.expect("read").collect::<Result<Vec<_>, _>>().expect("read")).len(), 1);
         });
@@ -186,33 +133,33 @@ mod outbound {
         bencher.bench_local(|| {
             let r = row();
             let tx = writer.transaction_with_behavior(TransactionBehavior::Immediate).expect("begun");
-            tx.prepare_cached("DELETE FROM messages_out WHERE seq <= ?1").expect("prepared").execute([cursor]).expect("deleted");
+            tx.prepare_cached("DELETE FROM messages_out WHERE seq <= ?1")
+                .expect("prepared")
+                .execute([cursor])
+                .expect("deleted");
             let seq: i64 = tx
                 .prepare_cached(
-                    "INSERT INTO messages_out (id, seq, timestamp, kind, platform_id, channel_type, content, turn, call_id) \
-                     SELECT ?1, (max(coalesce((SELECT max(seq) FROM messages_out), 0), ?2) + 1) | 1, ?3,?4,?5,?6,?7,?8,?9 RETURNING seq",
+                    "INSERT INTO messages_out (seq, turn, content) \
+                     SELECT (max(coalesce((SELECT max(seq) FROM messages_out), 0), ?1) + 1) | 1, ?2, ?3 RETURNING seq",
                 )
                 .expect("prepared")
-                .query_row(
-                    params![
-                        r.id.to_string(), cursor, r.timestamp, r.kind.name(), r.platform_id, r.channel_type, r.content,
-                        r.turn.to_string(), r.call_id.map(|id| id.to_string()),
-                    ],
-                    |row| row.get(0),
-                )
+                .query_row(params![cursor, r.turn.to_string(), r.content], |row| row.get(0))
                 .expect("inserted");
             tx.commit().expect("committed");
             // The work of one look: one snapshot, the schema, the rows, the progress.
             let snapshot = reader.unchecked_transaction().expect("begun");
-            let read = |sql: &str| {
+            let read = |sql: &str, column: usize| {
                 let mut statement = snapshot.prepare_cached(sql).expect("prepared");
-                let rows = statement.query_map([], |row| row.get::<_, String>(0)).expect("read");
+                let rows = statement.query_map([], |row| row.get::<_, String>(column)).expect("read");
                 rows.collect::<Result<Vec<_>, _>>().expect("read")
             };
-            black_box(read("SELECT coalesce(sql, type || ' ' || name) FROM sqlite_master LIMIT 64"));
-            assert_eq!(black_box(read("SELECT id, seq, in_reply_to, timestamp, kind, platform_id, channel_type, thread_id, content, turn, call_id FROM messages_out ORDER BY seq LIMIT 513")).len(), 1);
-            black_box(read("SELECT message_id, status, status_changed FROM processing_ack ORDER BY status_changed DESC LIMIT 32"));
-            black_box(read("SELECT key, value, updated_at FROM session_state ORDER BY updated_at DESC LIMIT 32"));
+            black_box(read("SELECT coalesce(sql, type || ' ' || name) FROM sqlite_master LIMIT 64", 0));
+            let rows = read("SELECT seq, turn, content FROM messages_out ORDER BY seq LIMIT 513", 2);
+            assert_eq!(black_box(rows).len(), 1);
+            black_box(read(
+                "SELECT message_id, status, status_changed FROM processing_ack ORDER BY status_changed DESC LIMIT 32",
+                0,
+            ));
             cursor = seq;
         });
     }

@@ -4,7 +4,6 @@
 //! compile, and then misread each other. Holds no policy: the host alone decides which request is privileged. See
 //! [`crate::seam::message`], then `inbound` and `outbound`.
 
-pub mod action;
 mod bounds;
 pub mod change;
 #[cfg(feature = "queues")]
@@ -32,7 +31,7 @@ pub mod untrusted;
 pub mod wiring;
 
 /// Version of every frame and row shape; part of the fingerprint.
-pub const WIRE_VERSION: u32 = 5;
+pub const WIRE_VERSION: u32 = 6;
 
 /// Returns the SHA-256 over schema, cipher parameters and wire version, 64 hex characters.
 ///

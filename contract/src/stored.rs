@@ -74,7 +74,6 @@ text_values!(
     TurnId,
     Digest,
     ledger_entry::Kind,
-    message::Kind,
     message::Status,
     ItemKind,
     Access,

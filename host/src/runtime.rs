@@ -17,7 +17,6 @@ pub mod link;
 pub mod pipeline;
 pub mod prepared;
 pub mod projection;
-pub mod receipts;
 pub mod recovery;
 #[cfg(feature = "relay")]
 pub mod relay;

@@ -21,30 +21,21 @@ use std::sync::LazyLock;
 const TABLES: &[(&str, &str, &str, &str)] = &[
     ("messages_in", "MessageIn", "messages", "sandbox"),
     ("turns", "Turn", "open_turn", "sandbox"),
-    ("session_routing", "Routing", "routing", "sandbox"),
-    ("delivered", "", "delivered", "sandbox"),
     ("messages_out", "RawRow", "look", "host"),
     ("processing_ack", "Progress", "look", "host"),
-    ("session_state", "Progress", "look", "host"),
 ];
 
 /// Columns whose field in the row has another name.
-const FIELDS: &[(&str, &str)] = &[
-    ("processing_ack.message_id", "key"),
-    ("processing_ack.status", "value"),
-    ("processing_ack.status_changed", "at"),
-    ("session_state.updated_at", "at"),
-];
+const FIELDS: &[(&str, &str)] = &[("processing_ack.message_id", "message"), ("processing_ack.status_changed", "at")];
 
 /// Types that the sandbox receives. The host receives all others.
 const TO_SANDBOX: &[&str] = &["Welcome", "TurnLimits", "Response", "Item", "Call", "Verdict"];
 
 /// Types that do not cross the seam: errors, and values that one side passes to the code of the seam.
-const NO_WORDS: &[&str] = &["Error", "UnknownWord", "NewRow", "Tuple", "Found"];
+const NO_WORDS: &[&str] = &["Error", "UnknownWord", "NewRow", "Note", "Tuple", "Found"];
 
 /// Variables with a known type: crate, variable, type. An access through such a variable counts for this type only.
 const OWNERS: &[(&str, &str, &str)] = &[
-    ("sandbox", "routing", "Routing"),
     ("sandbox", "reference", "Ref"),
     ("sandbox", "item", "Ref"),
     ("sandbox", "item", "Item"),
@@ -119,7 +110,7 @@ fn reserved_list_that_differs_from_the_code_is_refused() {
     ]);
     let complaints = complaints(&words(), &listed, &CODE).join("\n");
     for complaint in [
-        format!("nothing reads the column `{gone}`"),
+        format!("nothing reads the field `{gone}`"),
         format!("`{}` twice", listed[0].0),
         "reserves the column `turns.x`, which does not exist".to_owned(),
         "reserves the column `turns.deadline`, and sandbox/src/".to_owned(),
@@ -339,7 +330,7 @@ impl Code {
         };
         let asking = self.sides[side].iter().find(asks)?;
         let conditions = self.queries.lines().filter_map(|line| line.split_once(&format!("FROM {table} ")));
-        if row.is_empty() || conditions.into_iter().any(|(_, condition)| has_word(condition, column)) {
+        if conditions.into_iter().any(|(_, condition)| has_word(condition, column)) {
             return Some(asking.file.clone());
         }
         self.reads_field(side, row, row, field_of(table, column), true)

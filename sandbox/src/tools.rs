@@ -1,11 +1,10 @@
 //! The local tools: four that work on the agent's files in this process, and commands, which the runner executes.
 //!
 //! They reach no other data. Their results have no authority: the host seals them as untrusted text. See
-//! [`crate::tools::workspace`] for the rules of paths, [`crate::tools::requests`] for the calls that are sent as rows.
+//! [`crate::tools::workspace`] for the rules of paths.
 
 pub mod files;
 pub mod outcome;
-pub mod requests;
 pub mod search;
 pub mod workspace;
 

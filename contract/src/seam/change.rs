@@ -1,8 +1,7 @@
 //! The kinds of change: eleven that an agent may propose by name, and `mcp_confirm`, `settings`, `schedule`, `groups` and `skills`, which it may not.
 //! A call of `schedule_task` proposes a `schedule`, and one of `skill_install` a change of `skills`.
 //!
-//! Never decides about a change: the host and people do. No kind accepts a field of another. See [`crate::seam::bounds`] and
-//! [`crate::seam::action`].
+//! Never decides about a change: the host and people do. No kind accepts a field of another. See `bounds`.
 
 pub use super::destination::Destination;
 pub use super::egress::Egress;

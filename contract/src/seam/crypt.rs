@@ -4,7 +4,7 @@
 //! [`crate::seam::outbound`].
 
 use super::limits::LOCK_WAIT_MS_MAX;
-use super::schema::CIPHER_PAGE_SIZE;
+use super::schema::{CIPHER_PAGE_SIZE, DROP_OUTBOUND_BEFORE, OUTBOUND_BEFORE};
 use crate::canonical::Digest;
 use rusqlite::{Connection, OpenFlags};
 use std::fmt;
@@ -175,13 +175,8 @@ impl Queue {
         let db = Connection::open_with_flags(path, flags).map_err(fault)?;
         let queue = Self { db, access, path: path.to_owned() };
         queue.set_parameters(key).map_err(|source| queue.fault(source))?;
-        let tables: i64 = queue
-            .db
-            .query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))
-            .map_err(|source| queue.fault(source))?;
-        if tables == 0 && access.writes() {
-            let sql = format!("BEGIN IMMEDIATE;\n{schema}COMMIT;");
-            queue.db.execute_batch(&sql).map_err(|source| queue.fault(source))?;
+        if access.writes() {
+            queue.make_tables(schema)?;
         }
         queue.check_schema(schema)?;
         Ok(queue)
@@ -209,24 +204,40 @@ impl Queue {
         }
     }
 
+    /// Makes the tables of a new file, and those of an outbound queue of the version before anew. Its rows that the host did not take
+    /// are lost, and their turn is tried again.
+    fn make_tables(&self, schema: &str) -> Result<(), Error> {
+        let found = self.statements()?;
+        let drop = if found.is_empty() {
+            ""
+        } else if Digest::of(found.join("\n").as_bytes()).to_string() == OUTBOUND_BEFORE {
+            DROP_OUTBOUND_BEFORE
+        } else {
+            return Ok(());
+        };
+        let sql = format!("BEGIN IMMEDIATE;\n{drop}{schema}COMMIT;");
+        self.db.execute_batch(&sql).map_err(|source| self.fault(source))
+    }
+
+    /// Reads the statements of the schema, in their order.
+    fn statements(&self) -> Result<Vec<String>, Error> {
+        let read = || -> rusqlite::Result<Vec<String>> {
+            let mut statement = self.db.prepare(
+                "SELECT coalesce(sql, type || ' ' || name) FROM sqlite_master \
+                 WHERE NOT (type = 'index' AND name LIKE 'sqlite_autoindex_%' AND sql IS NULL) ORDER BY 1 LIMIT 64",
+            )?;
+            statement.query_map([], |row| row.get(0))?.collect()
+        };
+        read().map_err(|source| self.fault(source))
+    }
+
     /// Refuses a schema that is not the frozen one, statement by statement. It allows no further view, trigger, index or virtual
     /// table.
     pub(super) fn check_schema(&self, schema: &str) -> Result<(), Error> {
         let mut expected: Vec<&str> =
             schema.split(";\n").map(|s| s.trim_end_matches(';').trim()).filter(|s| !s.is_empty()).collect();
-        let mut found: Vec<String> = Vec::with_capacity(expected.len());
-        {
-            let mut statement = self
-                .db
-                .prepare("SELECT coalesce(sql, type || ' ' || name) FROM sqlite_master WHERE NOT (type = 'index' AND name LIKE 'sqlite_autoindex_%' AND sql IS NULL) LIMIT 64")
-                .map_err(|source| self.fault(source))?;
-            let mut rows = statement.query([]).map_err(|source| self.fault(source))?;
-            while let Some(row) = rows.next().map_err(|source| self.fault(source))? {
-                found.push(row.get(0).map_err(|source| self.fault(source))?);
-            }
-        }
         expected.sort_unstable();
-        found.sort_unstable();
+        let found = self.statements()?;
         if found == expected {
             return Ok(());
         }

@@ -9,12 +9,12 @@ pub const BODY_BYTES_MAX: usize = 256 * 1024;
 pub const HANDSHAKE_BYTES_MAX: usize = 4 * 1024;
 /// Bytes of a frame on a socket, without its length prefix.
 pub const FRAME_BYTES_MAX: usize = 1024 * 1024;
-/// Bytes of the content of an outbound row: an action with its payload, or the name of an output.
-pub const ROW_BYTES_MAX: usize = 256 * 1024;
+/// Bytes of the content of an outbound row.
+pub const ROW_BYTES_MAX: usize = 1024;
 /// Rows in an outbound queue that the host did not take yet; more is a violation of the seam.
 pub const UNDRAINED_ROWS_MAX: usize = 256;
-/// Rows of `processing_ack` and `session_state` that the host reads, half of each; it ignores the rest.
-pub const PROGRESS_ROWS_MAX: usize = 64;
+/// Rows of `processing_ack` that the host reads; it ignores the rest.
+pub const PROGRESS_ROWS_MAX: usize = 32;
 /// Items in one `generate` request.
 pub const REFS_MAX: usize = 1024;
 /// Items in one answer to `items`; the sandbox requests the rest separately.
@@ -47,8 +47,6 @@ pub const MOUNTS_MAX: usize = 8;
 pub const CEILING_MAX: u64 = 1 << 40;
 /// Bytes of the body of one request to a host of the network.
 pub const UPLOAD_BYTES_MAX: u64 = 10 * 1024 * 1024;
-/// Options of a question.
-pub const OPTIONS_MAX: usize = 16;
 /// Time from the launch of a sandbox to its hello.
 pub const HELLO_MS_MAX: u64 = 10_000;
 /// Time that an opener waits for a lock on a queue; after that the open or the statement fails.

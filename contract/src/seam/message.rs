@@ -1,4 +1,4 @@
-//! The closed lists that rows share: kinds, statuses, and the authors of the parts of a message.
+//! The statuses of a message, and the authors of its parts.
 //!
 //! Never decides about permissions. See [`crate::seam::seal`].
 
@@ -46,18 +46,6 @@ pub struct UnknownWord {
     /// The list that lacks it.
     pub what: &'static str,
 }
-
-word!(/// The kind of a row.
-Kind {
-    /// A message to or from a person.
-    Chat = "chat",
-    /// A scheduled task that is due.
-    Task = "task",
-    /// A message from a webhook channel.
-    Webhook = "webhook",
-    /// Inbound, a message of the host itself; outbound, an action.
-    System = "system",
-});
 
 word!(/// The status of a message.
 Status {
@@ -143,8 +131,8 @@ mod tests {
 
     #[test]
     fn an_unknown_word_is_refused() {
-        assert_eq!("chat".parse(), Ok(Kind::Chat));
-        assert!("Chat".parse::<Kind>().is_err());
+        assert_eq!("queued".parse(), Ok(Status::Queued));
+        assert!("Queued".parse::<Status>().is_err());
         assert!("done".parse::<Status>().is_err());
     }
 }

@@ -64,17 +64,6 @@ pub struct Ref {
     pub seal: Digest,
 }
 
-/// A body together with its ref.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Sealed<T> {
-    /// The name and the seal of the item.
-    #[serde(rename = "ref")]
-    pub reference: Ref,
-    /// The body.
-    pub body: T,
-}
-
 /// All fields that a seal binds; the key is the one of the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tuple {

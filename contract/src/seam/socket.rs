@@ -51,7 +51,7 @@ pub enum Request {
     Result {
         /// The open turn.
         turn: TurnId,
-        /// A recorded call of that turn that the sandbox wrote as a row, or that the host runs.
+        /// A recorded call of that turn that the sandbox named in a row, or that the host runs.
         call_id: CallId,
     },
     /// Asks for the items of the session after a sequence number, with fresh seals. Leaves out items that a summary covers, and
@@ -204,7 +204,7 @@ pub struct Call {
 pub enum Verdict {
     /// The sandbox runs it and reports the result.
     Local,
-    /// The sandbox writes it as a row with this call id, rings the bell, and asks for its result.
+    /// The sandbox names it in a row, rings the bell, and asks for its result.
     Row,
     /// The host runs it, or asks a person about it; the sandbox asks for its result.
     Await,

@@ -210,58 +210,54 @@ const INSIDE: &[&str] = &[
     "AgentPackages",   // Agent
     "AgentWiring",     // Agent
     "Approvals",       // Waiting
-    "AskUserQuestion", // Action
     "CallDetails",     // Waiting
     "ChangeDetails",   // Waiting
     "ChannelKind",     // Channel
-    "CreateAgent",     // Action, in its payload
+    "CreateAgent",     // Change, its payload
     "DenialCode",      // Failure, its `code`
     "Details",         // Waiting
-    "Egress",          // Action, in its payload
-    "EnabledTools",    // Action, in its payload
+    "Egress",          // Change, its payload
+    "EnabledTools",    // Change, its payload
     "EndpointWords",   // Why, ModelDetails
-    "Envelope",        // Action
     "FailureBody",     // Failure
     "Feature",         // Preflight
-    "Grant",           // Action, in its payload
+    "Grant",           // Change, its payload
     "HostStatus",      // Status
-    "McpAccess",       // Action, in its payload
-    "McpHeader",       // Action, in its payload
+    "McpAccess",       // Change, its payload
+    "McpHeader",       // Change, its payload
     "McpHolder",       // McpServer
-    "McpOauth",        // Action, in its payload
-    "McpRegister",     // Action, in its payload
+    "McpOauth",        // Change, its payload
+    "McpRegister",     // Change, its payload
     "McpServerHeader", // McpServer
     "McpServerLogin",  // McpServer
     "McpServerTool",   // McpServer
-    "McpTool",         // Action, in its payload
+    "McpTool",         // Change, its payload
     "McpUnfit",        // McpServer
     "MessageFile",     // NewMessage
     "MessageImage",    // NewMessage
     "ModelFailure",    // Why
-    "Mount",           // Action, in its payload
+    "Mount",           // Change, its payload
     "NamedPerson",     // Waiting
     "Origin",          // Waiting
-    "Packages",        // Action, in its payload
+    "Packages",        // Change, its payload
     "Part",            // Context, as it is read
-    "Payload",         // Action
-    "Permissions",     // Action, in its payload
-    "Persona",         // Action, in its payload
+    "Payload",         // NewChange
+    "Permissions",     // Change, its payload
+    "Persona",         // Change, its payload
     "QuestionDetails", // Waiting
     "ReaderStatus",    // SessionStatus
     "RefusedRequests", // Channel
     "Requester",       // Waiting
     "RequesterId",     // Waiting
-    "ScheduleTask",    // Action
     "SecretValue",     // NewModel
     "SentFile",        // CallWhy, MessageCall
-    "SkillInstall",    // Action
     "SmallContext",    // Status, ModelDetails
-    "ToolDifference",  // Action, in its payload
+    "ToolDifference",  // Change, its payload
     "Untrusted",       // adds nothing to what it wraps
     "WaitingEntry",    // Waiting, WaitingList
     "WaitingId",       // Waiting
     "WaitingSender",   // Channel
-    "Wiring",          // Action, in its payload
+    "Wiring",          // Change, its payload
     "Written",         // Part, which is its form
 ];
 

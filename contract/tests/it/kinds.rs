@@ -6,7 +6,7 @@ use crate::frozen::{document, section, workspace};
 use ironclaw_contract::seam::change::ChangeKind;
 
 /// The heading above the table of payloads.
-const PAYLOADS: &str = "## Content of a row";
+const PAYLOADS: &str = "## Payloads of changes";
 
 /// Numbers in the words of the head of the frozen file.
 const NUMBERS: [&str; 21] = [
@@ -51,10 +51,10 @@ fn document_has_a_row_for_the_payload_of_each_kind() {
 }
 
 #[test]
-fn document_shows_the_golden_action_of_each_kind_of_an_agent() {
+fn document_shows_the_golden_payload_of_each_kind_of_an_agent() {
     let document = document();
     for kind in ChangeKind::for_agents() {
-        let golden = source(&format!("contract/tests/it/golden/action.{kind}.json"));
+        let golden = source(&format!("contract/tests/it/golden/change.{kind}.json"));
         assert!(document.contains(&format!("```json\n{golden}```\n")), "docs/contract.md: no example of {kind}");
     }
 }

@@ -1,12 +1,12 @@
 //! Both queues: the view of the other side, and the refusals at open.
 
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::ids::{BootId, MessageId, SessionId, TurnId};
+use ironclaw_contract::ids::{BootId, ItemId, MessageId, TurnId};
 use ironclaw_contract::seam::crypt::{Error, SessionKey};
-use ironclaw_contract::seam::inbound::{InboundReader, InboundWriter, MessageIn, Routing, Turn};
+use ironclaw_contract::seam::inbound::{InboundReader, InboundWriter, MessageIn, Turn};
 use ironclaw_contract::seam::limits::PROGRESS_ROWS_MAX;
-use ironclaw_contract::seam::message::{Author, Kind, Span, Status};
-use ironclaw_contract::seam::outbound::{NewRow, OutboundReader, OutboundWriter};
+use ironclaw_contract::seam::message::Status;
+use ironclaw_contract::seam::outbound::{NewRow, Note, OutboundReader, OutboundWriter};
 use ironclaw_contract::seam::seal::{ItemKind, Ref};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -21,50 +21,23 @@ fn queue_path(name: &str) -> (TempDir, PathBuf) {
     (directory, path)
 }
 
-pub fn message(seq: u64) -> MessageIn {
-    let id = MessageId::new();
-    let content = "the quick brown fox".to_owned();
-    MessageIn {
-        id,
-        seq,
-        kind: Kind::Chat,
-        timestamp: 1_700_000_000_000,
-        platform_id: Some("p".into()),
-        channel_type: Some("loopback".into()),
-        thread_id: None,
-        spans: vec![Span { author: Author::Quoted, bytes: content.len() }],
-        source_session_id: Some(SessionId::new()),
-        on_wake: false,
-        trigger: true,
-        sender: "loopback:p".into(),
-        principal: "per_x".into(),
-        hop: 0,
-        seal: Ref {
-            item: id.item(),
-            kind: ItemKind::Message,
-            seq,
-            issued_at: 1,
-            boot: BootId::new(),
-            digest: Digest::of(content.as_bytes()),
-            seal: Digest::of(b"seal"),
-        },
-        content,
-    }
+fn message(seq: u64) -> MessageIn {
+    let (digest, seal) = (Digest::of(b"body"), Digest::of(b"seal"));
+    let (item, boot) = (ItemId::new(), BootId::new());
+    MessageIn { bytes: 19, seal: Ref { item, kind: ItemKind::Message, seq, issued_at: 1, boot, digest, seal } }
 }
 
-pub fn row() -> NewRow {
-    NewRow {
-        id: MessageId::new(),
-        in_reply_to: Some(MessageId::new()),
-        timestamp: 1,
-        kind: Kind::Chat,
-        platform_id: None,
-        channel_type: None,
-        thread_id: None,
-        content: r#"{"end":"time"}"#.into(),
-        turn: TurnId::new(),
-        call_id: None,
-    }
+fn turn(messages: &[MessageIn]) -> Turn {
+    let messages = messages.iter().map(|message| message.seal.item.message()).collect();
+    Turn { turn: TurnId::new(), messages, deadline: 9, cursor: 3 }
+}
+
+fn row() -> NewRow {
+    NewRow { turn: TurnId::new(), content: r#"{"end":"time"}"#.into(), note: None }
+}
+
+fn note(at: i64) -> Note {
+    Note { message: MessageId::new(), status: Status::Completed, at }
 }
 
 fn refusal<T>(result: Result<T, Error>) -> Error {
@@ -140,27 +113,19 @@ fn inbound_reader_sees_each_projection_once() {
     let (_home, path) = queue_path("inbound.db");
     let mut writer = InboundWriter::open(&path, &key(1)).expect("made");
     let reader = InboundReader::open(&path, &key(1)).expect("opened");
-    let first = message(2);
-    let turn = Turn { turn: TurnId::new(), messages: vec![first.id], deadline: 9, open: true };
-    let routing =
-        Routing { channel_type: "loopback".into(), platform_id: "p".into(), thread_id: None, outbound_cursor: 3 };
+    let messages = [message(2), message(4)];
+    let turn = turn(&messages[1..]);
     for _ in 0..2 {
-        writer
-            .project(|inbound| {
-                inbound.message(&first)?;
-                inbound.turn(&turn)?;
-                inbound.routing(&routing)
-            })
-            .expect("projected");
+        writer.open_turn(&turn, &messages).expect("projected");
     }
-    assert_eq!(reader.messages(0, 10).expect("read"), vec![first.clone()]);
+    assert_eq!(reader.messages().expect("read"), messages);
     assert_eq!(reader.open_turn().expect("read"), Some(turn.clone()));
-    assert_eq!(reader.routing().expect("read"), Some(routing));
-    let odd = MessageIn { seq: 3, ..message(4) };
-    assert!(writer.project(|inbound| inbound.message(&odd)).is_ok(), "ignored by INSERT OR IGNORE");
-    assert_eq!(reader.messages(0, 10).expect("read").len(), 1, "a number of the wrong parity is never in the queue");
-    writer.project(|inbound| inbound.turn(&Turn { open: false, ..turn.clone() })).expect("closed");
-    assert_eq!(reader.open_turn().expect("read"), None);
+    writer.move_deadline(10).expect("projected");
+    assert_eq!(reader.open_turn().expect("read"), Some(Turn { deadline: 10, ..turn.clone() }));
+    assert!(writer.open_turn(&turn, &[message(3)]).is_err(), "a number of the wrong parity is never in the queue");
+    assert_eq!(reader.messages().expect("read"), messages, "a failed projection changes nothing");
+    writer.clear().expect("projected");
+    assert_eq!((reader.open_turn().expect("read"), reader.messages().expect("read")), (None, Vec::new()));
 }
 
 #[test]
@@ -175,30 +140,54 @@ fn outbound_seqs_are_odd_above_the_cursor_and_taken_rows_go() {
     let found = reader.look(41).expect("read");
     assert_eq!(found.rows.len(), 1);
     assert_eq!(found.taken.len(), 0, "taken rows are deleted with the next append");
-    writer.progress(&MessageId::new(), Status::Processing, ("doing", "read_file"), 5).expect("noted");
+    let noted = note(5);
+    writer.note(&noted).expect("noted");
     let found = reader.look(0).expect("read");
-    assert!(found.progress.iter().any(|note| note.value == "read_file"));
+    assert_eq!((&found.progress[0].message, found.progress[0].at), (&noted.message.to_string(), 5));
 }
 
 #[test]
 fn appended_rows_keep_the_newest_statuses_alone() {
     let (_home, path) = queue_path("outbound.db");
     let mut writer = OutboundWriter::open(&path, &key(1)).expect("made");
-    let appended = PROGRESS_ROWS_MAX as i64;
+    let appended = 2 * PROGRESS_ROWS_MAX as i64;
     let mut last = None;
     for number in 0..appended {
-        let message = MessageId::new();
-        let row = NewRow { in_reply_to: Some(message), timestamp: number, ..row() };
-        last = Some((message, writer.append(&row, 2 * number as u64).expect("appended")));
+        let note = note(number);
+        let row = NewRow { note: Some(note), ..row() };
+        last = Some((note.message, writer.append(&row, 2 * number as u64).expect("appended")));
     }
     let mut reader = OutboundReader::open(&path, &key(1)).expect("opened");
     let found = reader.look(0).expect("read");
     let (message, seq) = last.expect("a row");
-    assert_eq!(found.progress[0].key, message.to_string(), "the newest one comes first");
+    assert_eq!(found.progress[0].message, message.to_string(), "the newest one comes first");
     drop(reader);
     drop(writer);
     let kept = count(&path, "SELECT count(*) FROM processing_ack");
     assert_eq!((kept, seq), (appended / 2, 2 * appended as u64 - 1));
+}
+
+/// The outbound queue before RFC 0049.
+const BEFORE: &str = include_str!("outbound_before.sql");
+
+#[test]
+fn outbound_queue_of_the_version_before_is_made_again() {
+    let (_home, path) = queue_path("outbound.db");
+    drop(raw(&path, BEFORE));
+    let row =
+        "INSERT INTO messages_out (id, seq, timestamp, kind, content, turn) VALUES ('m', 41, 1, 'chat', '{}', 't');";
+    drop(raw(&path, row));
+    let refused = refusal(OutboundReader::open(&path, &key(1)));
+    assert!(matches!(refused, Error::Schema { .. }), "only its writer changes it: {refused}");
+    let mut writer = OutboundWriter::open(&path, &key(1)).expect("made again");
+    assert_eq!(writer.append(&self::row(), 41).expect("appended"), 43);
+    assert_eq!(OutboundReader::open(&path, &key(1)).expect("opened").look(0).expect("read").rows.len(), 1);
+    for change in ["CREATE TABLE extra (x)", "DROP TABLE session_state", "CREATE INDEX i ON messages_out (kind)"] {
+        let (_home, path) = queue_path("outbound.db");
+        drop(raw(&path, &format!("{BEFORE} {change};")));
+        let refused = refusal(OutboundWriter::open(&path, &key(1)));
+        assert!(matches!(refused, Error::Schema { .. }), "{change}: {refused}");
+    }
 }
 
 fn tampered(sql: &str) -> Error {
@@ -231,22 +220,22 @@ fn a_malicious_outbound_database_is_refused() {
         "CREATE VIEW v AS SELECT 1",
         "CREATE TRIGGER t AFTER INSERT ON messages_out BEGIN DELETE FROM messages_out; END",
         "CREATE TABLE extra (x)",
-        "CREATE INDEX i ON messages_out (kind)",
+        "CREATE INDEX i ON messages_out (turn)",
         "CREATE VIRTUAL TABLE f USING fts5(x)",
         "DROP TABLE messages_out; CREATE VIEW messages_out AS SELECT 1 AS id",
-        "DROP TABLE session_state",
+        "DROP TABLE processing_ack",
     ] {
         assert!(matches!(tampered(sql), Error::Schema { .. }), "{sql}");
     }
-    let insert = "INSERT INTO messages_out (id, seq, timestamp, kind, content, turn)";
+    let insert = "INSERT INTO messages_out (seq, turn, content)";
     for sql in [
-        format!("{insert} VALUES ('m', 1, 1, 'chat', printf('%.*c', 300000, 'x'), 't')"),
-        format!("{insert} VALUES (printf('%.*c', 3000, 'x'), 1, 1, 'chat', '', 't')"),
+        format!("{insert} VALUES (1, 't', printf('%.*c', 300000, 'x'))"),
+        format!("{insert} VALUES (1, printf('%.*c', 3000, 'x'), '')"),
         format!(
-            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 2 FROM n WHERE i < 1001) {insert} SELECT i, i, 1, 'chat', '', 't' FROM n"
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 2 FROM n WHERE i < 1001) {insert} SELECT i, 't', '' FROM n"
         ),
-        format!("PRAGMA ignore_check_constraints = ON; {insert} VALUES ('m', 2, 1, 'chat', '', 't')"),
-        format!("PRAGMA ignore_check_constraints = ON; {insert} VALUES ('m', -1, 1, 'chat', '', 't')"),
+        format!("PRAGMA ignore_check_constraints = ON; {insert} VALUES (2, 't', '')"),
+        format!("PRAGMA ignore_check_constraints = ON; {insert} VALUES (-1, 't', '')"),
     ] {
         let error = tampered(&sql);
         assert!(matches!(error, Error::Row { .. } | Error::Sqlite { .. }), "{sql}: {error}");
@@ -254,11 +243,12 @@ fn a_malicious_outbound_database_is_refused() {
 }
 
 #[test]
-fn no_message_is_readable_in_the_file() {
+fn no_row_is_readable_in_the_file() {
     let (_home, path) = queue_path("inbound.db");
     let mut writer = InboundWriter::open(&path, &key(1)).expect("made");
-    writer.project(|inbound| inbound.message(&message(2))).expect("projected");
+    let messages = [message(2)];
+    writer.open_turn(&turn(&messages), &messages).expect("projected");
     let bytes = std::fs::read(&path).expect("read");
-    assert!(!bytes.windows(9).any(|window| window == b"brown fox"));
+    assert!(!bytes.windows(4).any(|window| window == b"itm_" || window == b"trn_"));
     assert!(!bytes.starts_with(b"SQLite format"));
 }

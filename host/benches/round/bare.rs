@@ -3,9 +3,8 @@
 //! Uses the contract's own queue with `synchronous = FULL` on both sides, and no code of the host or the sandbox. See `main`.
 
 use crate::jail_fixture;
-use ironclaw_contract::ids::{MessageId, TurnId};
+use ironclaw_contract::ids::TurnId;
 use ironclaw_contract::seam::crypt::SessionKey;
-use ironclaw_contract::seam::message::Kind;
 use ironclaw_contract::seam::outbound::{NewRow, OutboundReader, OutboundWriter};
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
@@ -40,18 +39,8 @@ impl Side {
     }
 
     fn commit(&mut self) {
-        let row = NewRow {
-            id: MessageId::new(),
-            in_reply_to: None,
-            timestamp: 0,
-            kind: Kind::Chat,
-            platform_id: None,
-            channel_type: None,
-            thread_id: None,
-            content: r#"{"reply":"itm_00000000000000000000000000"}"#.to_owned(),
-            turn: TurnId::new(),
-            call_id: None,
-        };
+        let content = r#"{"reply":"itm_00000000000000000000000000"}"#.to_owned();
+        let row = NewRow { turn: TurnId::new(), content, note: None };
         self.seq = self.own.append(&row, self.seq).expect("appended");
     }
 

@@ -1,19 +1,18 @@
 //! A program in place of the sandbox that follows a script and not the contract. Without a script it acts like an honest sandbox.
 //!
-//! A script is a JSON list of [`Step`]s. It is a file of the message, or [`LAUNCH_SCRIPT`] for steps before a message. The program writes
+//! A script is a JSON list of [`Step`]s: [`SCRIPT`] for the next turn, or [`LAUNCH_SCRIPT`] for steps before a message. The program writes
 //! its results to [`OUTCOME`] after each step. Only for tests. See `host/tests/security/escape/` for the scripts.
 
 mod files;
 mod seen;
 mod steps;
 
-use ironclaw_contract::ids::{CallId, MessageId, TurnId};
+use ironclaw_contract::ids::TurnId;
 use ironclaw_contract::seam;
 use ironclaw_contract::seam::crypt::SessionKey;
-use ironclaw_contract::seam::inbound::InboundReader;
+use ironclaw_contract::seam::inbound::{InboundReader, MessageIn};
 use ironclaw_contract::seam::link::{BELL, GATE_FD, Hello, LINK_FD, Welcome, path};
-use ironclaw_contract::seam::message::{Author, Kind};
-use ironclaw_contract::seam::outbound::{Chat, EndReason, NewRow, OutboundWriter};
+use ironclaw_contract::seam::outbound::{Content, EndReason, NewRow, OutboundWriter};
 use ironclaw_contract::seam::seal::Ref;
 use ironclaw_contract::seam::socket::{Request, Response, Verdict, frame, read_frame, write_frame};
 use rusqlite::Connection;
@@ -27,6 +26,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use steps::Step;
 
+/// The script of the next turn. The program moves it to [`PLAYED`].
+const SCRIPT: &str = "/workspace/script";
+/// The newest script with its message, for another launch in the same message.
+const PLAYED: &str = "/workspace/played";
+/// The file that the test makes when the person has the answer.
+const ANSWERED: &str = "/workspace/answered";
 /// A script that replaces the handshake while this file exists.
 const LAUNCH_SCRIPT: &str = "/workspace/launch-script";
 /// The answers, refs and errors so far.
@@ -47,6 +52,8 @@ struct Attacker {
     key: Option<SessionKey>,
     inbound: Option<InboundReader>,
     outbound: Option<OutboundWriter>,
+    /// The host's cursor at the start of the turn.
+    cursor: u64,
     held: Vec<Connection>,
     /// The received values by name: `turn own items output result calls message`.
     seen: Map<String, Value>,
@@ -67,6 +74,7 @@ fn main() {
         key: None,
         inbound: None,
         outbound: None,
+        cursor: 0,
         held: Vec::new(),
         seen: Map::new(),
         answers: Vec::new(),
@@ -104,29 +112,23 @@ impl Attacker {
     fn turn(&mut self) -> Option<(TurnId, Vec<Step>)> {
         let inbound = self.inbound.as_ref()?;
         let turn = inbound.open_turn().ok()??;
-        let messages = inbound.messages(0, 64).unwrap_or_default();
-        let texts: Vec<&str> = messages.iter().map(|message| message.content.as_str()).collect();
-        let own: Vec<&Ref> = messages
-            .iter()
-            .filter(|message| turn.messages.contains(&message.id))
-            .map(|message| &message.seal)
-            .collect();
+        let messages = inbound.messages().unwrap_or_default();
+        let own = |message: &&MessageIn| turn.messages.contains(&message.seal.item.message());
+        let own: Vec<&Ref> = messages.iter().filter(own).map(|message| &message.seal).collect();
+        self.cursor = turn.cursor;
         self.answers.clear();
         self.errors.clear();
-        let script = messages.iter().rfind(|message| turn.messages.contains(&message.id)).and_then(|message| {
-            let last = message.spans.last().filter(|span| matches!(span.author, Author::File { .. }))?;
-            serde_json::from_str(&message.content[message.content.len() - last.bytes..]).ok()
-        });
+        let _ = fs::remove_file(ANSWERED);
+        let script = script_of(&json!(turn.messages.last()));
         self.seen = Map::new();
         self.seen.insert("turn".into(), json!(turn.turn));
         self.seen.insert("own".into(), json!(own));
         self.seen.insert("message".into(), json!(turn.messages.last()));
-        self.seen.insert("texts".into(), json!(texts));
         let kept = fs::read(KEPT).ok().and_then(|kept| serde_json::from_slice(&kept).ok());
         self.seen.insert("kept".into(), kept.unwrap_or_default());
         self.ask(&json!(Request::Items { after_seq: 0 }));
         self.answers.clear();
-        Some((turn.turn, script.unwrap_or_default()))
+        Some((turn.turn, script))
     }
 
     fn play(&mut self, script: Vec<Step>) {
@@ -182,15 +184,15 @@ impl Attacker {
                 let row = self.filled(row);
                 self.append(&row)?;
             }
-            Step::Sql(statements) => self.connect()?.execute_batch(&self.spelled(&statements)?)?,
+            Step::Sql(statements) => self.connect()?.execute_batch(&self.spelled(&statements))?,
             Step::SqlHeld(statements) => {
                 let db = self.connect()?;
                 // Reading a row is enough to hold a lock.
-                db.execute_batch(&self.spelled(&statements)?)?;
+                db.execute_batch(&self.spelled(&statements))?;
                 self.held.push(db);
             }
             Step::SqlAt { path, sql } => {
-                self.open_raw(Path::new(&path), false)?.execute_batch(&self.spelled(&sql)?)?;
+                self.open_raw(Path::new(&path), false)?.execute_batch(&self.spelled(&sql))?;
             }
             Step::Remake { key, page } => {
                 let made = PathBuf::from("/out/made.db");
@@ -236,7 +238,7 @@ impl Attacker {
                 }
             }
             Step::Keep => fs::write(KEPT, serde_json::to_vec(&self.seen)?)?,
-            Step::AwaitClosed => self.wait(|inbound| Ok(inbound.open_turn()?.is_none()))?,
+            Step::AwaitAnswered => await_answered()?,
             Step::Leave => self.leaving = true,
             Step::CloseLink => self.link.shutdown(std::net::Shutdown::Both)?,
             Step::Linger => {
@@ -273,19 +275,6 @@ impl Attacker {
                 self.answers.push(answer(&mut socket));
             }
             other => files::play(other)?,
-        }
-        Ok(())
-    }
-
-    /// Waits for a state of the inbound queue.
-    fn wait(&self, done: impl Fn(&InboundReader) -> Result<bool, seam::crypt::Error>) -> Result<(), Box<dyn Error>> {
-        let until = Instant::now() + WAIT_MAX;
-        while !done(self.inbound.as_ref().ok_or("no inbound queue")?)? {
-            if Instant::now() > until {
-                return Err("the awaited state did not occur".into());
-            }
-            // The host writes this state without a bell, so the queue is polled.
-            std::thread::sleep(Duration::from_millis(5));
         }
         Ok(())
     }
@@ -332,47 +321,35 @@ impl Attacker {
     }
 
     fn append(&mut self, row: &Value) -> Result<(), Box<dyn Error>> {
-        let cursor = self.inbound.as_ref().ok_or("no inbound queue")?.routing()?.unwrap_or_default().outbound_cursor;
         let content = match &row["content"] {
             Value::String(text) => text.clone(),
             other => other.to_string(),
         };
-        let text = |name: &str| row[name].as_str().map(str::to_owned);
-        let row = NewRow {
-            id: row["id"].as_str().map_or_else(|| Ok(MessageId::new()), str::parse)?,
-            in_reply_to: row["in_reply_to"].as_str().map(str::parse).transpose()?,
-            timestamp: 0,
-            kind: row["kind"].as_str().unwrap_or("chat").parse::<Kind>()?,
-            platform_id: text("platform"),
-            channel_type: text("channel"),
-            thread_id: text("thread"),
-            content,
-            turn: row["turn"].as_str().or(self.seen["turn"].as_str()).ok_or("no turn")?.parse::<TurnId>()?,
-            call_id: row["call"].as_str().map(str::parse::<CallId>).transpose()?,
-        };
-        self.outbound.as_mut().ok_or("no outbound queue")?.append(&row, cursor)?;
+        let turn = row["turn"].as_str().or(self.seen["turn"].as_str()).ok_or("no turn")?.parse::<TurnId>()?;
+        let row = NewRow { turn, content, note: None };
+        self.outbound.as_mut().ok_or("no outbound queue")?.append(&row, self.cursor)?;
         Ok(())
     }
 
     /// Acts like an honest sandbox without tools: requests an output, reports results, requests again, and replies.
     fn end_fairly(&mut self, turn: TurnId) {
-        let chat = self.fair_answer(turn);
+        let content = self.fair_answer(turn);
         self.note();
         // After an attack the queue may be broken or the turn closed. Then no row is written, and the host decides.
-        if self.append(&json!({ "content": chat, "turn": turn })).is_ok() {
+        if self.append(&json!({ "content": content, "turn": turn })).is_ok() {
             let _ = self.link.write_all(&[BELL]);
         }
     }
 
-    fn fair_answer(&mut self, turn: TurnId) -> Chat {
+    fn fair_answer(&mut self, turn: TurnId) -> Content {
         loop {
             self.ask(&json!(Request::Items { after_seq: 0 }));
             let generate = json!({ "ask": "generate", "turn": turn, "purpose": "reply", "refs": self.seen["items"] });
             self.ask(&generate);
             let answer = serde_json::from_value(self.answers.last().cloned().unwrap_or_default());
-            let Ok(Response::Output { item, bytes, calls }) = answer else { return Chat::End(EndReason::Failed) };
+            let Ok(Response::Output { item, bytes, calls }) = answer else { return Content::End(EndReason::Failed) };
             if calls.is_empty() {
-                return if bytes == 0 { Chat::End(EndReason::Empty) } else { Chat::Reply(item.item) };
+                return if bytes == 0 { Content::End(EndReason::Empty) } else { Content::Reply(item.item) };
             }
             for call in calls.iter().filter(|call| call.verdict == Verdict::Local) {
                 let body = "done".to_owned();
@@ -393,6 +370,30 @@ impl Attacker {
         db.execute_batch(&format!("PRAGMA key = \"x'{}'\"; PRAGMA cipher_page_size = 4096;", key.as_str()))?;
         Ok(db)
     }
+}
+
+/// Waits until the test says that the person has the answer.
+fn await_answered() -> Result<(), Box<dyn Error>> {
+    let until = Instant::now() + WAIT_MAX;
+    while !Path::new(ANSWERED).exists() {
+        if Instant::now() > until {
+            return Err("no answer reached the person".into());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+/// Returns the script for a message: a new one, or the one that an earlier launch began. Messages of a test without a script have none.
+fn script_of(message: &Value) -> Vec<Step> {
+    if let Ok(script) = fs::read(SCRIPT) {
+        let script: Value = serde_json::from_slice(&script).expect("a script of a test");
+        fs::write(PLAYED, json!([message, script]).to_string()).expect("the workspace has room");
+        fs::remove_file(SCRIPT).expect("it is there");
+    }
+    let played = fs::read(PLAYED).ok().and_then(|played| serde_json::from_slice::<(Value, Value)>(&played).ok());
+    let own = played.filter(|(of, _)| of == message).map(|(_, script)| script);
+    own.map_or_else(Vec::new, |script| serde_json::from_value(script).expect("a script of a test"))
 }
 
 /// Reads the answer on a connection, which is a frame or the end of the connection.

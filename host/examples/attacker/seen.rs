@@ -4,26 +4,17 @@
 
 use super::Attacker;
 use serde_json::{Value, json};
-use std::error::Error;
 
 impl Attacker {
     /// Replaces the names in SQL by values.
-    pub(super) fn spelled(&self, sql: &str) -> Result<String, Box<dyn Error>> {
+    pub(super) fn spelled(&self, sql: &str) -> String {
         let text = |name: &str| self.found(name).as_str().unwrap_or_default().to_owned();
-        let mut spelled = sql
+        let next = format!("((max({}, coalesce((SELECT max(seq) FROM messages_out), 0)) + 1) | 1)", self.cursor);
+        sql.replace("{next}", &next)
             .replace("{turn}", &text("turn"))
             .replace("{message}", &text("message"))
             .replace("{output}", &text("output.item"))
-            .replace("{call}", &text("calls.0.call_id"));
-        if spelled.contains("{next}") {
-            let cursor = self.inbound.as_ref().ok_or("no inbound queue")?.routing()?.unwrap_or_default();
-            let next = format!(
-                "((max({}, coalesce((SELECT max(seq) FROM messages_out), 0)) + 1) | 1)",
-                cursor.outbound_cursor
-            );
-            spelled = spelled.replace("{next}", &next);
-        }
-        Ok(spelled)
+            .replace("{call}", &text("calls.0.call_id"))
     }
 
     /// Replaces the names in JSON by values.

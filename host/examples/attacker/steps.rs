@@ -46,8 +46,8 @@ pub(crate) enum Step {
     Repeat { times: u32, step: Box<Step> },
     /// Saves the received values over launches, as `$kept`.
     Keep,
-    /// Waits until the host closes the turn.
-    AwaitClosed,
+    /// Waits until the person has the answer of the turn.
+    AwaitAnswered,
     /// Skips the honest end of this turn.
     Leave,
     /// Runs statements on another database with the key of the session.

@@ -5,7 +5,7 @@
 
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::seam::crypt::{Error as QueueError, SessionKey};
-use ironclaw_contract::seam::limits::{LOCK_WAIT_MS_MAX, ROW_BYTES_MAX};
+use ironclaw_contract::seam::limits::{LOCK_WAIT_MS_MAX, NAME_BYTES_MAX, ROW_BYTES_MAX, UNDRAINED_ROWS_MAX};
 use ironclaw_contract::seam::link::path;
 use ironclaw_contract::seam::outbound::{OutboundReader, Progress, RawRow};
 use ironclaw_contract::seam::untrusted::Untrusted;
@@ -21,11 +21,8 @@ use zeroize::Zeroize;
 /// The host's own sentence about a violation; the exact one may quote the file.
 pub const VIOLATION: &str = "its outbound queue violates the contract";
 
-/// Bytes of rows in one answer; only its first row may be longer.
-const ANSWER_BYTES: usize = ROW_BYTES_MAX;
-
-/// Bytes of one frame: a row of the largest size with the worst escaping, and the rest of the frame.
-const FRAME_BYTES_MAX: usize = 8 * ROW_BYTES_MAX;
+/// Bytes of one frame: as many rows of the largest size as a queue may have, with the worst escaping, and the rest of the frame.
+const FRAME_BYTES_MAX: usize = 8 * UNDRAINED_ROWS_MAX * (ROW_BYTES_MAX + NAME_BYTES_MAX);
 
 /// Time in which the reader must answer; otherwise it counts as dead.
 const ANSWER_TIME_MAX: Duration = Duration::from_millis(LOCK_WAIT_MS_MAX + 4_000);
@@ -40,7 +37,7 @@ enum Ask {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum Answer<R> {
-    Found { rows: Vec<R>, more: bool, progress: Vec<Progress>, taken: Vec<(u64, Digest)> },
+    Found { rows: Vec<R>, progress: Vec<Progress>, taken: Vec<(u64, Digest)> },
     Missing,
     NeedsRecovery,
     Locked,
@@ -51,10 +48,8 @@ enum Answer<R> {
 /// The rows that one read of an outbound queue found.
 #[derive(Debug)]
 pub struct Found {
-    /// Rows above the cursor, in order; not all of them if `more` is true.
+    /// Rows above the cursor, in order.
     pub rows: Vec<Untrusted<RawRow>>,
-    /// True if there are more rows.
-    pub more: bool,
     /// The sandbox's statements about its progress, without authority.
     pub progress: Vec<Progress>,
     /// Rows at or below the cursor that are still in the file.
@@ -114,8 +109,8 @@ impl Reader {
         let answer: Answer<Untrusted<RawRow>> = serde_json::from_slice(&frame)
             .map_err(|_| Error::Dead(io::Error::new(io::ErrorKind::InvalidData, "its answer is malformed")))?;
         match answer {
-            Answer::Found { rows, more, progress, taken } => Ok(Found { rows, more, progress, taken }),
-            Answer::Missing => Ok(Found { rows: Vec::new(), more: false, progress: Vec::new(), taken: Vec::new() }),
+            Answer::Found { rows, progress, taken } => Ok(Found { rows, progress, taken }),
+            Answer::Missing => Ok(Found { rows: Vec::new(), progress: Vec::new(), taken: Vec::new() }),
             Answer::NeedsRecovery => Err(Error::NeedsRecovery),
             Answer::Locked => Err(Error::Locked),
             Answer::Failed(what) => Err(Error::Failed(printable(&what))),
@@ -207,19 +202,12 @@ fn look(queue: &mut Option<OutboundReader>, database: &Path, key: &SessionKey, c
     });
     match found {
         Ok(found) => {
-            let mut rows = Vec::new();
-            let mut bytes = 0;
-            let mut more = false;
-            for row in found.rows {
+            let bare = |row: Untrusted<RawRow>| {
                 let Ok(row) = row.check(Ok::<_, std::convert::Infallible>);
-                bytes += row.content.len();
-                if !rows.is_empty() && bytes > ANSWER_BYTES {
-                    more = true;
-                    break;
-                }
-                rows.push(row);
-            }
-            Answer::Found { rows, more, progress: found.progress, taken: found.taken }
+                row
+            };
+            let rows = found.rows.into_iter().map(bare).collect();
+            Answer::Found { rows, progress: found.progress, taken: found.taken }
         }
         Err(QueueError::Missing { .. }) => Answer::Missing,
         Err(QueueError::NeedsRecovery { .. }) => Answer::NeedsRecovery,

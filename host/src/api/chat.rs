@@ -26,7 +26,7 @@ use crate::registry::{self, Identity, Person, tokens};
 use crate::sessions::store::{self, SessionState};
 use crate::turns::rests_on;
 use ironclaw_contract::ids::{MessageId, PersonId};
-use ironclaw_contract::seam::message::{Kind, Status};
+use ironclaw_contract::seam::message::Status;
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_judge::provenance::spans::Telling;
 use ironclaw_judge::scope::declared::{Declaration, DeclarationError};
@@ -37,6 +37,7 @@ use ironclaw_state::keys::WrappingKey;
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::Refusal;
 use ironclaw_store::tables::deliveries::DeliveryState;
+use ironclaw_store::tables::messages::Kind;
 use ironclaw_text::excerpt::quoted;
 use std::sync::Arc;
 

@@ -11,7 +11,7 @@ pub mod request;
 use crate::channels::inbound::inbox::{self, Text};
 use crate::sessions::store::Session;
 use ironclaw_contract::ids::{AgentId, PersonId};
-use ironclaw_contract::seam::message::{Author, Kind, Span};
+use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_judge::Principal;
 use ironclaw_judge::provenance::{Labelled, Provenance};
 use ironclaw_state::WriteTx;
@@ -19,6 +19,7 @@ use ironclaw_state::keys::WrappingKey;
 use ironclaw_state::seal::Sealer;
 use ironclaw_store::error::Error;
 use ironclaw_store::tables::agent_messages::{self as table, AgentMessage};
+use ironclaw_store::tables::messages::Kind;
 use ironclaw_store::tables::messages::NewMessage;
 use ironclaw_text::lookalike;
 

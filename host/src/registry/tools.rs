@@ -2,7 +2,7 @@
 //!
 //! Never runs one, and never decides on a call. A tool is one file of `builtin`. See [`Place`].
 
-pub use builtin::ask_user_question::QUESTION_OPTIONS_MAX;
+pub use builtin::ask_user_question::{NAME as ASK_USER_QUESTION, QUESTION_OPTIONS_MAX};
 pub use builtin::find_tools::NAME as FIND_TOOLS;
 pub use builtin::git_push::NAME as GIT_PUSH;
 pub use builtin::http_fetch::NAME as HTTP_FETCH;
@@ -14,6 +14,7 @@ pub use builtin::recall::{NAME as RECALL, RECALLED_MAX};
 pub use builtin::remember::{NAME as REMEMBER, REMEMBERED_BYTES_MAX};
 pub use builtin::request_change::NAME as REQUEST_CHANGE;
 pub use builtin::run_command::{COMMAND_SECONDS_MAX, NAME as RUN_COMMAND};
+pub use builtin::schedule_task::NAME as SCHEDULE_TASK;
 pub use builtin::search_files::NAME as SEARCH_FILES;
 pub use builtin::send_file::NAME as SEND_FILE;
 pub use builtin::send_message::NAME as SEND_MESSAGE;

@@ -14,18 +14,17 @@ use crate::reach::skills;
 use crate::registry::tools::Runs;
 use crate::registry::{self, skills::Asker};
 use crate::sessions::store::{self, Session};
-use crate::turns::calls::{self, CallState, ResultBody, ResultTarget};
+use crate::turns::calls::{self, Action, CallState, ResultBody, ResultTarget, SkillInstall};
 use crate::turns::context::OutputBody;
 use crate::turns::items;
 use crate::turns::turn::TurnEnd;
 use crate::turns::turn::{self, Close, Turn};
 use ironclaw_contract::canonical::{self, Digest, Limits};
-use ironclaw_contract::ids::{self, CallId, ItemId, MessageId, TurnId};
-use ironclaw_contract::seam::action::{self, Action};
+use ironclaw_contract::ids::{CallId, ItemId, TurnId};
 use ironclaw_contract::seam::change::Change;
 use ironclaw_contract::seam::limits::{ROW_BYTES_MAX, UNDRAINED_ROWS_MAX};
-use ironclaw_contract::seam::message::{Author, Kind};
-use ironclaw_contract::seam::outbound::{Chat, EndReason, RawRow};
+use ironclaw_contract::seam::message::Author;
+use ironclaw_contract::seam::outbound::{Content, EndReason, RawRow};
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_contract::seam::untrusted::Untrusted;
 use ironclaw_judge::provenance::{Labelled, Labels, Provenance};
@@ -38,6 +37,7 @@ use ironclaw_store::record::Record;
 use ironclaw_store::refusal::Denied;
 use ironclaw_store::tables::sessions;
 use ironclaw_text::lookalike;
+use std::convert::Infallible;
 
 /// The result of one row.
 #[derive(Debug, Clone)]
@@ -59,48 +59,18 @@ pub enum Accepted {
 
 /// A row with well-formed parts. Made by [`parse`] alone.
 struct Outbound {
-    id: MessageId,
     seq: u64,
     digest: Digest,
     /// `None` if the row names no turn.
     turn: Option<TurnId>,
-    /// The answered message, if any; `Err` for a malformed id.
-    in_reply_to: Option<Result<MessageId, ids::ParseError>>,
-    address: [Option<String>; 3],
-    content: Content,
+    /// `None` if the row names no content of the contract.
+    content: Option<Content>,
 }
 
-enum Content {
-    Reply(ItemId),
-    End(EndReason),
-    Action { call: Option<String>, action: Box<Action> },
-    Nothing(&'static str),
-}
-
-fn parse(row: RawRow) -> Result<Outbound, &'static str> {
+fn parse(row: RawRow) -> Result<Outbound, Infallible> {
     let digest = row.digest();
-    let id = row.id.parse().map_err(|_| "a row has no id of a message")?;
-    let limits = Limits::bytes(ROW_BYTES_MAX);
-    // The reasons are the host's own words: people see them as such, and the refused text is from a stranger.
-    let content = match row.kind.parse::<Kind>() {
-        Ok(Kind::Chat) => match canonical::from_slice::<Chat>(row.content.as_bytes(), limits) {
-            Ok(Chat::Reply(item)) => Content::Reply(item),
-            Ok(Chat::End(reason)) => Content::End(reason),
-            Err(_) => Content::Nothing("it is no reply and no end"),
-        },
-        Ok(Kind::System) => match Action::parse(&row.content) {
-            Ok(action) => Content::Action { call: row.call_id, action: Box::new(action) },
-            Err(action::Error::Unknown(_)) => Content::Nothing("it names an unknown action"),
-            Err(action::Error::Malformed(_)) => Content::Nothing("it holds no action of the contract"),
-            Err(action::Error::Change(_)) => Content::Nothing("its payload is not of its kind of change"),
-            Err(action::Error::Bounds { .. }) => Content::Nothing("a field of its action is empty or too long"),
-        },
-        Ok(Kind::Task | Kind::Webhook) => Content::Nothing("rows of its kind come from the host only"),
-        Err(_) => Content::Nothing("its kind is unknown"),
-    };
-    let address = [row.channel_type, row.platform_id, row.thread_id];
-    let in_reply_to = row.in_reply_to.map(|message| message.parse());
-    Ok(Outbound { id, seq: row.seq, digest, turn: row.turn.parse().ok(), in_reply_to, address, content })
+    let content = canonical::from_slice(row.content.as_bytes(), Limits::bytes(ROW_BYTES_MAX)).ok();
+    Ok(Outbound { seq: row.seq, digest, turn: row.turn.parse().ok(), content })
 }
 
 /// The judge of the rows of one session.
@@ -121,22 +91,13 @@ impl Acceptance<'_> {
     }
 
     /// Takes one row above the cursor: records its digest, moves the cursor, and applies the permitted effects. Returns the new cursor too.
-    pub fn accept(
-        &self,
-        tx: &mut WriteTx<'_>,
-        row: Untrusted<RawRow>,
-    ) -> Result<(Accepted, u64), ironclaw_store::error::Error> {
-        match row.check(parse) {
-            Ok(row) => {
-                let cursor = row.seq;
-                Ok((self.judge(tx, row)?, cursor))
-            }
-            // A violation ends the session's launch, and the next launch reads the cursor from the record.
-            Err(what) => Ok((Accepted::Violation(what), 0)),
-        }
+    pub fn accept(&self, tx: &mut WriteTx<'_>, row: Untrusted<RawRow>) -> Result<(Accepted, u64), Error> {
+        let Ok(row) = row.check(parse);
+        let cursor = row.seq;
+        Ok((self.judge(tx, row)?, cursor))
     }
 
-    fn judge(&self, tx: &mut WriteTx<'_>, row: Outbound) -> Result<Accepted, ironclaw_store::error::Error> {
+    fn judge(&self, tx: &mut WriteTx<'_>, row: Outbound) -> Result<Accepted, Error> {
         let Self { session, key, .. } = *self;
         let cursor = sessions::cursor(tx, session.id)?;
         let numbers = cursor + 1..=cursor + SEQ_STEP_MAX;
@@ -151,12 +112,9 @@ impl Acceptance<'_> {
         let Some(open) = open.filter(|open| Some(open.id) == row.turn) else {
             return self.refuse(tx, &row, None, "it belongs to no open turn");
         };
-        if let Some(why) = misaddressed(tx, session, &open, &row)? {
-            return self.refuse(tx, &row, Some(&open), why);
-        }
         match &row.content {
-            Content::Reply(item) => self.reply(tx, &open, &row, *item),
-            Content::End(reason) => {
+            Some(Content::Reply(item)) => self.reply(tx, &open, &row, *item),
+            Some(Content::End(reason)) => {
                 // The sandbox only says that its model failed; the record has the reason.
                 let why = if *reason == EndReason::Model { turn::failure(tx, open.id)? } else { None };
                 let message = turn::newest_message(tx, open.id)?;
@@ -168,18 +126,13 @@ impl Acceptance<'_> {
                 let notice = close_with_notice(tx, self.record(), session, key, &open, &text, TurnEnd::Ended)?;
                 self.closed(tx, notice)
             }
-            Content::Action { call, action } => self.run_call(tx, &open, &row, call.as_deref(), action),
-            Content::Nothing(why) => self.refuse(tx, &row, Some(&open), why),
+            Some(Content::Call(call)) => self.run_call(tx, &open, &row, *call),
+            // The host's own words: people see them as such, and the refused text is from a stranger.
+            None => self.refuse(tx, &row, Some(&open), "it names no reply, no end and no call"),
         }
     }
 
-    fn reply(
-        &self,
-        tx: &mut WriteTx<'_>,
-        open: &Turn,
-        row: &Outbound,
-        item: ItemId,
-    ) -> Result<Accepted, ironclaw_store::error::Error> {
+    fn reply(&self, tx: &mut WriteTx<'_>, open: &Turn, row: &Outbound, item: ItemId) -> Result<Accepted, Error> {
         let Self { session, key, .. } = *self;
         let found = items::find(tx, item)?;
         let seq = found.as_ref().map_or(0, |found| found.tuple.seq);
@@ -202,32 +155,23 @@ impl Acceptance<'_> {
         if let Some(why) = why {
             return self.refuse(tx, row, Some(open), why);
         }
-        let delivery = delivery::intend_reply(tx, session, Some(open.id), item, Some(row.id), self.receives_here)?;
+        let delivery = delivery::intend_reply(tx, session, Some(open.id), item, None, self.receives_here)?;
         turn::close(tx, open, Close::Answered, TurnEnd::Replied)?;
         items::enforce_before(tx, session.id, &self.record().retention, seq)?;
         store::reset_failures(tx, session.id)?;
         self.closed(tx, delivery)
     }
 
-    fn closed(&self, tx: &ReadTx<'_>, delivery: Delivery) -> Result<Accepted, ironclaw_store::error::Error> {
+    fn closed(&self, tx: &ReadTx<'_>, delivery: Delivery) -> Result<Accepted, Error> {
         let is_waiting = turn::has_next(tx, self.session.id)?;
         Ok(Accepted::Closed { delivery: Box::new(delivery), is_waiting })
     }
 
-    fn run_call(
-        &self,
-        tx: &mut WriteTx<'_>,
-        open: &Turn,
-        row: &Outbound,
-        call: Option<&str>,
-        action: &Action,
-    ) -> Result<Accepted, ironclaw_store::error::Error> {
+    /// Acts on a recorded call, once.
+    fn run_call(&self, tx: &mut WriteTx<'_>, open: &Turn, row: &Outbound, call: CallId) -> Result<Accepted, Error> {
         let Self { session, key, .. } = *self;
-        let recorded = match call.and_then(|call| call.parse::<CallId>().ok()) {
-            Some(call) => calls::find(tx, call)?,
-            None => None,
-        };
-        let Some(recorded) = recorded.filter(|call| call.session == session.id && call.turn == open.id) else {
+        let recorded = calls::find(tx, call)?.filter(|call| call.session == session.id && call.turn == open.id);
+        let Some(recorded) = recorded else {
             return self.refuse(tx, row, Some(open), "it names no recorded call of the open turn");
         };
         if recorded.state != CallState::Permitted || recorded.runs != Some(Runs::Row) || recorded.result.is_some() {
@@ -239,20 +183,17 @@ impl Acceptance<'_> {
         };
         let body: OutputBody = serde_json::from_str(&items::body(tx, &output, key)?)
             .map_err(|_| ironclaw_state::Error::Stored("an output's body has another shape".to_owned()))?;
-        let wanted = body.calls.iter().find(|wanted| wanted.call_id == recorded.id);
-        let same = wanted.is_some_and(|wanted| {
-            calls::digest(&wanted.tool, &wanted.arguments) == recorded.digest
-                && calls::action_of(wanted).ok().as_ref() == Some(action)
-        });
-        if !same {
-            return self.refuse(tx, row, Some(open), "it asks for something else than its recorded call");
-        }
-        let place = ResultTarget { session: session.id, turn: open.id, key, sealer: &self.record().sealer };
-        let (result, refused) = self.result_of(tx, open, &recorded, &output, action)?;
-        let provenance = match action {
-            Action::AskUserQuestion(_) => Provenance::HostAbout { output: Labels::recorded(&output.tuple.labels) },
-            Action::Change { .. } | Action::SkillInstall { .. } | Action::ScheduleTask(_) => Provenance::Tool,
+        let wanted = body.calls.into_iter().find(|wanted| wanted.call_id == recorded.id);
+        let wanted = wanted.filter(|wanted| calls::digest(&wanted.tool, &wanted.arguments) == recorded.digest);
+        let Some(Ok(action)) = wanted.map(Action::recorded) else {
+            return self.refuse(tx, row, Some(open), "the recorded call makes no action");
         };
+        let place = ResultTarget { session: session.id, turn: open.id, key, sealer: &self.record().sealer };
+        let provenance = match &action {
+            Action::Ask(_) => Provenance::HostAbout { output: Labels::recorded(&output.tuple.labels) },
+            Action::Propose { .. } | Action::Install { .. } => Provenance::Tool,
+        };
+        let (result, refused) = self.act(tx, open, &recorded, &output, action)?;
         let (id, tool) = (recorded.id, &recorded.tool);
         let item = calls::record_result(tx, &place, id, tool, Author::Host, Labelled::new(&result, provenance))?;
         calls::settle(tx, recorded.id, item.tuple.item, result.outcome)?;
@@ -269,72 +210,49 @@ impl Acceptance<'_> {
         Ok(Accepted::Called)
     }
 
-    /// Runs the action of a call. Returns its result, and the reason if it was refused.
-    fn result_of(
+    /// Performs an action. Returns its result, and the reason if it was refused.
+    fn act(
         &self,
         tx: &mut WriteTx<'_>,
         open: &Turn,
         call: &calls::CallRow,
         output: &items::Recorded,
-        action: &Action,
-    ) -> Result<(ResultBody, Option<&'static str>), ironclaw_store::error::Error> {
+        action: Action,
+    ) -> Result<(ResultBody, Option<&'static str>), Error> {
         let Self { session, key, .. } = *self;
-        Ok(match action {
-            Action::Change { change, reason } => {
-                let proposed = self.proposed(tx, open, call, output, change.clone())?;
-                let proposed = Proposed { reason: reason.clone(), ..proposed };
-                // `submit` already records a refusal in the ledger.
-                (proposal_result(self.gateway.propose(tx, proposed))?, None)
-            }
-            Action::SkillInstall { skill: skill_named, reason } => {
-                let skill = registry::known_agent(tx, session.agent)
-                    .and_then(|agent| skills::resolved(tx, &agent, &skill_named.skill, &skill_named.version));
-                match skill {
-                    Ok(skill) => {
-                        let proposed = self.proposed(tx, open, call, output, Change::Skills(skill))?;
-                        let proposed = Proposed { reason: reason.clone(), ..proposed };
-                        (proposal_result(self.gateway.propose(tx, proposed))?, None)
-                    }
+        let (change, reason) = match action {
+            Action::Propose { change, reason } => (change, reason),
+            Action::Install { skill: SkillInstall { skill, version }, reason } => {
+                let resolved = registry::known_agent(tx, session.agent)
+                    .and_then(|agent| skills::resolved(tx, &agent, &skill, &version));
+                match resolved {
+                    Ok(resolved) => (Change::Skills(resolved), reason),
                     Err(Denied::Refused(refusal)) => {
                         let by = Asker::Turn(session.id, open.id);
-                        let (name, version) = (&skill_named.skill, &skill_named.version);
-                        registry::skills::record_refused(tx, name, version, refusal.code, by)?;
-                        (proposal_result(Err(refusal.into()))?, None)
+                        registry::skills::record_refused(tx, &skill, &version, refusal.code, by)?;
+                        return Ok((proposal_result(Err(refusal.into()))?, None));
                     }
-                    Err(failed) => (proposal_result(Err(failed.widen()))?, None),
+                    Err(failed) => return Ok((proposal_result(Err(failed.widen()))?, None)),
                 }
             }
-            Action::AskUserQuestion(question) => {
+            Action::Ask(question) => {
                 let labels = Labels::recorded(&output.tuple.labels);
-                let asking = questions::Asking { session, key, turn: open, call, labels, question };
+                let asking = questions::Asking { session, key, turn: open, call, labels, question: &question };
                 let (result, refused) = questions::ask(tx, self.gateway, &asking)?;
-                (result, refused.map(DenialCode::meaning))
+                return Ok((result, refused.map(DenialCode::meaning)));
             }
-            Action::ScheduleTask(task) => {
-                let proposed = self.proposed(tx, open, call, output, calls::scheduled(task))?;
-                (proposal_result(self.gateway.propose(tx, proposed))?, None)
-            }
-        })
-    }
-
-    /// Returns a change that the agent proposes with a call, without a reason.
-    fn proposed(
-        &self,
-        tx: &ReadTx<'_>,
-        open: &Turn,
-        call: &calls::CallRow,
-        output: &items::Recorded,
-        change: Change,
-    ) -> Result<Proposed, ironclaw_store::error::Error> {
+        };
         let message = turn::messages_of(tx, open.id)?.first().copied();
-        let origin = Origin { session: self.session.id, turn: open.id, message, call: call.id };
-        Ok(Proposed {
+        let origin = Origin { session: session.id, turn: open.id, message, call: call.id };
+        let proposed = Proposed {
             change,
-            agent: Some(self.session.agent),
+            agent: Some(session.agent),
             requester: Requester::Agent { principal: open.person()?, origin },
-            reason: String::new(),
+            reason,
             labels: Labels::recorded(&output.tuple.labels),
-        })
+        };
+        // `submit` already records a refusal in the ledger.
+        Ok((proposal_result(self.gateway.propose(tx, proposed))?, None))
     }
 
     fn refuse(
@@ -343,7 +261,7 @@ impl Acceptance<'_> {
         row: &Outbound,
         open: Option<&Turn>,
         why: &'static str,
-    ) -> Result<Accepted, ironclaw_store::error::Error> {
+    ) -> Result<Accepted, Error> {
         let Self { session, .. } = *self;
         let entry = Entry::new(LedgerEvent::RowRefused)
             .session(session.id)
@@ -359,28 +277,6 @@ impl Acceptance<'_> {
         inbox::notify(tx, session, &text, &self.record().wrapping, &self.record().sealer)?;
         Ok(Accepted::Refused)
     }
-}
-
-/// Returns the error of a row that names another address than the session's origin, or answers a message outside of its turn.
-fn misaddressed(
-    tx: &ReadTx<'_>,
-    session: &Session,
-    open: &Turn,
-    row: &Outbound,
-) -> Result<Option<&'static str>, ironclaw_state::Error> {
-    let origin = &session.origin;
-    let thread = Some(origin.thread_id.clone()).filter(|thread| !thread.is_empty());
-    let routing = [Some(origin.channel.clone()), Some(origin.platform_id.clone()), thread];
-    if row.address.iter().any(Option::is_some) && row.address != routing {
-        return Ok(Some("it is addressed to another place than its session's origin"));
-    }
-    if let Some(answered) = &row.in_reply_to {
-        let messages = turn::messages_of(tx, open.id)?;
-        if !answered.as_ref().is_ok_and(|answered| messages.contains(answered)) {
-            return Ok(Some("it answers a message that is not of its turn"));
-        }
-    }
-    Ok(None)
 }
 
 /// The most that a row's number may be above the cursor: the reach of the undrained rows, with a margin.
@@ -413,7 +309,7 @@ pub fn close_with_notice(
     open: &Turn,
     text: &str,
     end: TurnEnd,
-) -> Result<Delivery, ironclaw_store::error::Error> {
+) -> Result<Delivery, Error> {
     close_as(tx, record, session, key, open, text, Close::Answered, end)
 }
 
@@ -428,7 +324,7 @@ pub fn close_as(
     text: &str,
     how: Close,
     end: TurnEnd,
-) -> Result<Delivery, ironclaw_store::error::Error> {
+) -> Result<Delivery, Error> {
     let delivery = delivery::notify(tx, session, Some(open.id), text, key, &record.sealer)?;
     turn::close(tx, open, how, end)?;
     items::enforce_retention(tx, session.id, &record.retention)?;

@@ -11,11 +11,11 @@ use crate::calls::model_socket::{ModelServers, Server};
 use crate::reach::packages;
 use crate::runtime::link::{self, Link};
 use crate::runtime::pipeline::Queue;
-use crate::runtime::projection::Inbound;
-use crate::runtime::receipts::Unreceipted;
+use crate::runtime::projection;
 use crate::sessions::store::{FailureReason, Session};
 use crate::turns::items;
 use ironclaw_contract::seam::crypt::{self, SessionKey};
+use ironclaw_contract::seam::inbound::InboundWriter;
 use ironclaw_contract::seam::link::path;
 use ironclaw_jail::launcher::{self, Jailed};
 use ironclaw_jail::reader::{self, Reader};
@@ -56,7 +56,7 @@ pub struct Awake {
     /// The host's end of the link.
     pub link: Link,
     /// The host's end of the inbound queue; `None` during a write.
-    pub inbound: Option<Inbound>,
+    pub inbound: Option<InboundWriter>,
     /// Opens the bodies of items.
     pub key: Arc<ContentKey>,
     /// Opens the queues; kept for a second reader.
@@ -71,10 +71,6 @@ pub struct Awake {
     pub cursor: u64,
     /// The number of refused outbound rows in this launch.
     pub refused_rows: u32,
-    /// Answers whose receipts are still to be projected.
-    pub unreceipted: Unreceipted,
-    /// The time of the launch, milliseconds since the epoch.
-    pub since: i64,
     _server: ServerTask,
     socket: PathBuf,
 }
@@ -91,7 +87,7 @@ impl Drop for ServerTask {
 impl Awake {
     /// Returns its outbound queue, for [`crate::runtime::pipeline`].
     pub const fn outbound(&mut self) -> Queue<'_> {
-        Queue { session: &self.session, key: &self.key, cursor: &mut self.cursor, unreceipted: &mut self.unreceipted }
+        Queue { session: &self.session, key: &self.key, cursor: &mut self.cursor }
     }
 
     /// Closes the link: the sandbox notices it and exits.
@@ -260,7 +256,7 @@ pub async fn launch(jails: &Jails, models: &Arc<ModelServers>, session: &Session
     // First a permit: at a start of the daemon, every session with work wakes at the same time.
     let _permit = jails.at_once.acquire().await;
     let (recorded, spec) = tokio::join!(record_launch(record, session), jails.sandbox_spec(session));
-    let ((since, unreceipted), spec) = (recorded?, spec?);
+    let ((), spec) = (recorded?, spec?);
     let keys = session.keys(&record.wrapping).map_err(|error| Error::Keys(session.id, error))?;
     let uid = prepare_directories(jails, session).await?;
     let (queue, key) = (keys.queue, Arc::new(keys.content));
@@ -299,7 +295,6 @@ pub async fn launch(jails: &Jails, models: &Arc<ModelServers>, session: &Session
         reader_process,
         reader,
         reader_died: false,
-        unreceipted,
         reader_gone: false,
         link,
         inbound: Some(inbound),
@@ -310,18 +305,17 @@ pub async fn launch(jails: &Jails, models: &Arc<ModelServers>, session: &Session
         session: Arc::new(session.clone()),
         cursor: session.cursor,
         refused_rows: 0,
-        since,
         _server: server,
         socket,
     })
 }
 
-/// Records the launch before its first step. Returns its time, and the answers that an earlier launch left without a receipt.
-async fn record_launch(record: &Record, session: &Session) -> Result<(i64, Unreceipted), Error> {
+/// Records the launch before its first step.
+async fn record_launch(record: &Record, session: &Session) -> Result<(), Error> {
     let id = session.id;
     let launch = record.state.write(move |tx| {
         Entry::new(LedgerEvent::SessionLaunching).session(id).append(tx)?;
-        Ok::<_, PipelineError>((tx.now(), Unreceipted::read(tx, id)?))
+        Ok::<_, PipelineError>(())
     });
     Ok(launch.await.map_err(Box::new)?)
 }
@@ -331,10 +325,10 @@ async fn open_inbound(
     session: &Session,
     queue: &SessionKey,
     uid: Option<u32>,
-) -> Result<Inbound, Error> {
+) -> Result<InboundWriter, Error> {
     let path = jails.home.session(session.id).inbound_db();
     let key = SessionKey::new(*queue.as_bytes());
-    let opened = tokio::task::spawn_blocking(move || Inbound::open(&path, &key, uid)).await;
+    let opened = tokio::task::spawn_blocking(move || projection::open(&path, &key, uid)).await;
     let (inbound, damage) = opened.expect("opening a queue does not panic").map_err(Error::Inbound)?;
     if let Some(damage) = damage {
         tracing::warn!(session = %session.id, %damage, "the inbound queue was rebuilt");

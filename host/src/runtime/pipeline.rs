@@ -14,7 +14,6 @@ use crate::gateway::waiting::Gateway;
 use crate::registry::latch::Latch;
 use crate::registry::live_settings::Live;
 use crate::runtime::accept::{self, Acceptance, Accepted};
-use crate::runtime::receipts::Unreceipted;
 use crate::sessions::Wake;
 use crate::sessions::store::{Session, SessionState};
 use crate::turns::open_turns::OpenTurns;
@@ -192,8 +191,6 @@ pub struct Queue<'a> {
     pub key: &'a Arc<ContentKey>,
     /// The number of the last taken row.
     pub cursor: &'a mut u64,
-    /// Deliveries whose receipt the sandbox does not have yet.
-    pub unreceipted: &'a mut Unreceipted,
 }
 
 impl Outbound {
@@ -237,7 +234,6 @@ impl Outbound {
             Accepted::Called => self.gateway.bells.ends.notify_one(),
             Accepted::Closed { delivery, .. } => {
                 self.turns.partial_outputs.end(queue.session.id);
-                queue.unreceipted.add(delivery);
                 if !is_received {
                     // The intent is recorded, so the host finds the delivery again after a crash.
                     failpoint::reach("intent");

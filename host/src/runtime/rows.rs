@@ -66,7 +66,7 @@ impl Actor {
                 return Err(SleepReason::violated(what));
             }
         }
-        taken.more = found.more || found.rows.len() > ROWS_AT_ONCE_MAX;
+        taken.more = found.rows.len() > ROWS_AT_ONCE_MAX;
         for row in found.rows.into_iter().take(ROWS_AT_ONCE_MAX) {
             let before = awake.cursor;
             let accepted = self.runtime.outbound.outbound(awake.outbound(), std::mem::take(&mut seen), row).await;

@@ -13,7 +13,7 @@ use crate::runtime::command::Command;
 use crate::runtime::launch::Awake;
 use crate::runtime::life;
 use crate::runtime::link::LinkEvent;
-use crate::runtime::projection::{self, Inbound, Receipt};
+use crate::runtime::projection;
 use crate::runtime::sleep_reason::SleepReason;
 use crate::runtime::work::{Effect, Event, Opening, Work};
 use crate::runtime::workspace::WorkspaceMonitor;
@@ -23,7 +23,7 @@ use crate::turns::turn::TurnEnd;
 use crate::turns::turn::{self, Close, Opened};
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::seam::crypt;
-use ironclaw_contract::seam::inbound::{MessageIn, Routing, Turn as TurnRow};
+use ironclaw_contract::seam::inbound::{InboundWriter, MessageIn, Turn as TurnRow};
 use ironclaw_contract::seam::link::RUNNER_LOST_CODE;
 use ironclaw_contract::seam::outbound::EndReason;
 use ironclaw_jail::launcher::{Exit, Jailed};
@@ -46,8 +46,6 @@ struct WorkResources<'a> {
     slot: &'a mut Slot,
     monitor: WorkspaceMonitor,
     open: Option<Opened>,
-    /// The ended turn that is still open in the inbound queue.
-    closing: Option<Opened>,
     /// The start of the work, by the monotonic clock.
     began: Instant,
     /// Changes when the opening of a turn may be lost.
@@ -62,7 +60,7 @@ impl WorkResources<'_> {
             Effect::MarkBusy => self.slot.busy(),
             Effect::MarkIdle => self.slot.idle(),
             Effect::EndTurn => {
-                self.closing = self.open.take();
+                self.open = None;
                 self.slot.turn_ended();
             }
             // The requester of a dropped command gets the error that the host stops.
@@ -81,8 +79,6 @@ enum Next {
 struct Projected {
     opened: Opened,
     rows: Vec<MessageIn>,
-    routing: Routing,
-    receipts: Vec<Receipt>,
 }
 
 /// Finds the reason from the exit of a sandbox. A sandbox that closed its link but still runs is killed when the session goes to sleep.
@@ -105,7 +101,7 @@ impl Actor {
         let mut work = Work::new(Duration::from_secs(idle_seconds), keeps_attempts);
         let monitor = WorkspaceMonitor::begin(&self.runtime.workspaces, self.id);
         let (began, lost) = (Instant::now(), self.state().lost());
-        let mut resources = WorkResources { awake, slot, monitor, open: None, closing: None, began, lost };
+        let mut resources = WorkResources { awake, slot, monitor, open: None, began, lost };
         let mut event = Some(Event::Begun);
         while let Some(next) = event.take() {
             for effect in work.step(resources.began.elapsed(), next) {
@@ -138,7 +134,6 @@ impl Actor {
                 self.close_left_over(Arc::clone(&resources.awake.key), keeps_attempts).await.map(done)?
             }
             Effect::Deliver => self.deliver().await.map(done)?,
-            Effect::ProjectReceipts => self.project_receipts(resources.awake).await.map(done)?,
             Effect::CheckSlot => Event::Slot { is_asked_back: resources.slot.is_asked_back() },
             Effect::OpenTurn => Event::Opened(self.open_turn(resources).await?),
             Effect::Listen { until, is_free, has_more } => self.listen(resources, until, is_free, has_more).await,
@@ -147,7 +142,6 @@ impl Actor {
                 Event::Taken { has_more: taken.more, closed: taken.closed }
             }
             Effect::MoveDeadline(moves) => self.move_deadline(resources, moves).await.map(done)?,
-            Effect::CloseTurn => self.close_turn(resources.awake, resources.closing.take()).await.map(done)?,
             Effect::MissDeadline => Event::Missed {
                 is_models: self.miss_deadline(Arc::clone(&resources.awake.key), resources.open.take()).await?,
             },
@@ -265,9 +259,7 @@ impl Actor {
     /// Opens the next turn, projects it and rings, unless an answer on this host is not delivered.
     async fn open_turn(&mut self, resources: &mut WorkResources<'_>) -> Result<Opening, SleepReason> {
         let awake = &mut *resources.awake;
-        let (turns, session, key, since) =
-            (Arc::clone(&self.runtime.turns), Arc::clone(&awake.session), Arc::clone(&awake.key), awake.since);
-        let (cursor, unreceipted) = (awake.cursor, awake.unreceipted.clone());
+        let (turns, session) = (Arc::clone(&self.runtime.turns), Arc::clone(&awake.session));
         let latch = Arc::clone(&self.runtime.latch);
         let next = self
             .state()
@@ -284,18 +276,16 @@ impl Actor {
                     return Ok::<_, Error>(Next::NoMessage);
                 };
                 answer::receive(tx, &opened.messages)?;
-                let (context, own) = (&opened.context, &opened.messages);
-                let mut rows = projection::rows(tx, &session, context, None, since, &key, &turns.record.sealer)?;
-                rows.extend(projection::rows(tx, &session, own, Some(opened.id), since, &key, &turns.record.sealer)?);
-                let routing = projection::routing(&session.origin, cursor);
+                let shown = opened.context.iter().chain(&opened.messages);
+                let rows = shown.map(|message| projection::row(tx, *message, &turns.record.sealer));
+                let rows = rows.collect::<Result<Vec<_>, _>>()?;
                 turn::mark_context_shown(tx, &opened.context)?;
                 // If it is lost, the messages still wait. The first request to a model is on disk before it is sent.
                 tx.defer();
-                let receipts = unreceipted.receipts(tx)?;
-                Ok(Next::Opened(Box::new(Projected { opened, rows, routing, receipts })))
+                Ok(Next::Opened(Box::new(Projected { opened, rows })))
             })
             .await?;
-        let Projected { opened, rows, routing, receipts } = match next {
+        let Projected { opened, rows } = match next {
             Next::Opened(projected) => *projected,
             Next::NoMessage => return Ok(Opening::NoMessage),
             Next::Undelivered => return Ok(Opening::Undelivered),
@@ -304,15 +294,14 @@ impl Actor {
         let until = Instant::now() + Duration::from_secs(u64::from(self.runtime.turns.config().seconds_max));
         // Before the sandbox sees the turn.
         self.runtime.turns.deadlines.begin(self.id, opened.id, until);
-        let turn = row_of(&opened);
-        awake.unreceipted.forget(&receipts);
-        let open = move |inbound: &mut Inbound| inbound.open_turn(&turn, &rows, &routing, &receipts);
-        self.project(awake, open).await?;
+        let (turn, messages, deadline) = (opened.id, opened.messages.clone(), opened.deadline);
+        let turn = TurnRow { turn, messages, deadline, cursor: awake.cursor };
+        self.project(awake, move |inbound| inbound.open_turn(&turn, &rows)).await?;
         failpoint::reach("project");
         if awake.link.ring().is_err() {
             return Err(SleepReason::died(exit_reason(&awake.sandbox).await));
         }
-        (resources.open, resources.closing) = (Some(opened), None);
+        resources.open = Some(opened);
         Ok(Opening::Until(until.saturating_duration_since(resources.began)))
     }
 
@@ -320,47 +309,17 @@ impl Actor {
     async fn move_deadline(&self, resources: &mut WorkResources<'_>, moves: Moves) -> Result<(), SleepReason> {
         if let Some(opened) = &resources.open {
             let later = i64::try_from(moves.ms).unwrap_or(i64::MAX);
-            let turn = TurnRow { deadline: opened.deadline.saturating_add(later), ..row_of(opened) };
-            self.project(resources.awake, move |inbound| inbound.move_deadline(&turn)).await?;
+            let deadline = opened.deadline.saturating_add(later);
+            self.project(resources.awake, move |inbound| inbound.move_deadline(deadline)).await?;
         }
         self.runtime.turns.deadlines.mark_projected(self.id, moves);
         Ok(())
     }
 
-    /// Projects the end of the turn, and the known receipts of answers.
-    async fn close_turn(&self, awake: &mut Awake, closing: Option<Opened>) -> Result<(), SleepReason> {
-        let Some(opened) = closing else { return Ok(()) };
-        let receipts = self.receipts(awake).await?;
-        let turn = row_of(&opened);
-        let routing = projection::routing(&awake.session.origin, awake.cursor);
-        self.project(awake, move |inbound| inbound.close_turn(&turn, &routing, &receipts)).await
-    }
-
-    /// Projects new receipts of answers: a delivery over a network gets its receipt after its turn.
-    pub(crate) async fn project_receipts(&self, awake: &mut Awake) -> Result<(), SleepReason> {
-        let receipts = self.receipts(awake).await?;
-        if receipts.is_empty() {
-            return Ok(());
-        }
-        self.project(awake, move |inbound| inbound.receipts(&receipts)).await
-    }
-
-    /// Takes the available receipts for the sandbox.
-    pub(crate) async fn receipts(&self, awake: &mut Awake) -> Result<Vec<Receipt>, Error> {
-        if awake.unreceipted.is_empty() {
-            return Ok(Vec::new());
-        }
-        let unreceipted = awake.unreceipted.clone();
-        // Each receipt is on disk before the host acts on it.
-        let receipts = self.state().read_committed(move |tx| Ok::<_, Error>(unreceipted.receipts(tx)?)).await?;
-        awake.unreceipted.forget(&receipts);
-        Ok(receipts)
-    }
-
     /// Writes to the inbound queue on a blocking thread; a lock that the sandbox holds ends the session.
     pub(crate) async fn project<F>(&self, awake: &mut Awake, write: F) -> Result<(), SleepReason>
     where
-        F: FnOnce(&mut Inbound) -> Result<(), crypt::Error> + Send + 'static,
+        F: FnOnce(&mut InboundWriter) -> Result<(), crypt::Error> + Send + 'static,
     {
         let Some(mut inbound) = awake.inbound.take() else { return Ok(()) };
         let written = tokio::task::spawn_blocking(move || {
@@ -422,8 +381,4 @@ fn waits_for_a_call(tx: &ReadTx<'_>, session: SessionId) -> Result<bool, ironcla
 
 const fn done<C>((): ()) -> Event<C> {
     Event::Done
-}
-
-fn row_of(opened: &Opened) -> TurnRow {
-    TurnRow { turn: opened.id, messages: opened.messages.clone(), deadline: opened.deadline, open: true }
 }

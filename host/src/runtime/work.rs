@@ -12,17 +12,11 @@ use std::time::Duration;
 /// At a stop of the daemon, an open turn has this time to end.
 pub(crate) const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// The delay before the end of a turn is projected. The next turn may be projected instead: in both cases the sandbox has answered and
-/// waits for the bell.
-const CLOSE_AFTER: Duration = Duration::from_millis(20);
-
 /// The work of an awake session; `C` is a command, which it passes on and never opens.
 pub(crate) struct Work<C> {
     stage: Stage,
     /// The deadline of the open turn.
     open_until: Option<Duration>,
-    /// The time at which the end of the last turn is projected.
-    close_at: Option<Duration>,
     /// The daemon's stop: its command, and the deadline for an open turn.
     stopping: Option<(C, Duration)>,
     /// The time that the session stays awake without a turn.
@@ -62,13 +56,9 @@ enum Stage {
 enum Then {
     CloseLeftOver,
     DeliverFirst,
-    ProjectFirst,
     /// The turn of an earlier launch is settled.
     Begin,
-    ProjectReceipts,
     Proceed,
-    /// No message waits.
-    Rest,
     SleepCancelled,
 }
 
@@ -155,7 +145,7 @@ pub(crate) enum Effect<C> {
     MarkBusy,
     /// Notify admission that the session has no work.
     MarkIdle,
-    /// Move the open turn to the closing one, and notify admission.
+    /// Forget the open turn, and notify admission.
     EndTurn,
     /// Drop a command without a reply; its requester gets the error that the host stops.
     Abandon(C),
@@ -168,8 +158,6 @@ pub(crate) enum Effect<C> {
     CloseLeftOver { keeps_attempts: bool },
     /// Deliver the answers without a receipt: `Done`.
     Deliver,
-    /// Project the available receipts: `Done`.
-    ProjectReceipts,
     /// Check whether the slot is asked back: `Slot`.
     CheckSlot,
     /// Open the next turn, project it and ring: `Opened`.
@@ -178,8 +166,6 @@ pub(crate) enum Effect<C> {
     Listen { until: Duration, is_free: bool, has_more: bool },
     /// Take rows, up to a bound: `Taken`.
     Take,
-    /// Project the end of the last turn: `Done`.
-    CloseTurn,
     /// Project the moved deadline of the open turn: `Done`.
     MoveDeadline(Moves),
     /// Close the open turn because its deadline is missed: `Missed`.
@@ -202,7 +188,6 @@ impl<C: HasKind> Work<C> {
         Self {
             stage: Stage::New,
             open_until: None,
-            close_at: None,
             stopping: None,
             idle,
             idle_until: Duration::ZERO,
@@ -283,7 +268,7 @@ impl<C: HasKind> Work<C> {
         match command.kind() {
             // `OpenTurn` finds undelivered answers in the transaction that looks for messages.
             CommandKind::Wake if self.open_until.is_none() => self.proceed(),
-            CommandKind::Wake => self.then(Then::ProjectReceipts, Effect::Deliver),
+            CommandKind::Wake => self.then(Then::Proceed, Effect::Deliver),
             CommandKind::Prepare => {
                 let mut effects = vec![Effect::Abandon(command)];
                 effects.extend(self.proceed());
@@ -305,13 +290,10 @@ impl<C: HasKind> Work<C> {
         }
     }
 
-    /// Handles the end of the time of a turn, of a closing turn, of a shutdown or of an idle session.
+    /// Handles the end of the time of a turn, of a shutdown or of an idle session.
     fn time_is_over(&mut self) -> Vec<Effect<C>> {
         if self.open_until.is_none() {
-            return match self.close_at.take() {
-                Some(_) => self.then(Then::Proceed, Effect::CloseTurn),
-                None => self.sleep(SleepReason::Idle),
-            };
+            return self.sleep(SleepReason::Idle);
         }
         match self.stopping.take() {
             Some((command, _)) => self.sleep(SleepReason::Ended(Some(command))),
@@ -326,16 +308,13 @@ impl<C: HasKind> Work<C> {
             }
             Then::DeliverFirst => {
                 self.keeps_attempts = false;
-                self.then(Then::ProjectFirst, Effect::Deliver)
+                self.then(Then::Begin, Effect::Deliver)
             }
-            Then::ProjectFirst => self.then(Then::Begin, Effect::ProjectReceipts),
-            Then::ProjectReceipts => self.then(Then::Proceed, Effect::ProjectReceipts),
             Then::Begin => {
                 self.idle_until = now + self.idle;
                 self.proceed()
             }
             Then::Proceed => self.proceed(),
-            Then::Rest => self.rest(),
             Then::SleepCancelled => self.sleep(SleepReason::Cancelled),
         }
     }
@@ -357,17 +336,16 @@ impl<C: HasKind> Work<C> {
 
     fn opened(&mut self, opening: Opening) -> Vec<Effect<C>> {
         match opening {
-            // It is projected with the new receipts.
             Opening::Until(until) => {
-                (self.open_until, self.close_at) = (Some(until), None);
+                self.open_until = Some(until);
                 let mut effects = vec![Effect::Watch { is_open: true }, Effect::MarkBusy];
                 effects.extend(self.listen());
                 effects
             }
-            Opening::Undelivered => self.then(Then::ProjectReceipts, Effect::Deliver),
+            Opening::Undelivered => self.then(Then::Proceed, Effect::Deliver),
             Opening::NoMessage => {
                 self.may_open = false;
-                self.then(Then::Rest, Effect::ProjectReceipts)
+                self.rest()
             }
         }
     }
@@ -389,7 +367,7 @@ impl<C: HasKind> Work<C> {
         match (self.open_until, &self.stopping) {
             (Some(open), Some((_, until))) => open.min(*until),
             (Some(open), None) => open,
-            (None, _) => self.close_at.map_or(self.idle_until, |at| at.min(self.idle_until)),
+            (None, _) => self.idle_until,
         }
     }
 
@@ -398,7 +376,6 @@ impl<C: HasKind> Work<C> {
         // A later message comes with a command.
         self.may_open = closed.is_waiting;
         self.open_until = None;
-        self.close_at = Some(now + CLOSE_AFTER);
         self.idle_until = now + self.idle;
         let mut effects = vec![Effect::EndTurn];
         effects.extend(self.proceed());

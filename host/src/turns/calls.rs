@@ -15,7 +15,7 @@ mod run;
 mod schedule;
 mod send;
 
-pub use action::{action_in, action_of};
+pub use action::{Action, AskUserQuestion, SkillInstall};
 pub use advice::advice;
 pub use canonical_text::digest;
 pub use ironclaw_store::tables::turns::{
@@ -29,7 +29,6 @@ pub use output_body::{Call, LeftOut, OutputBody, WRITTEN_CALL_MARK, WRITTEN_CALL
 pub use read_call::{ReadCall, as_written};
 pub use result_body::{ResultBody, ServerAnswer};
 pub use run::{HostResult, recall_query, run};
-pub use schedule::scheduled;
 pub use send::write_file;
 pub use send::{OpenFlow, Sendable};
 

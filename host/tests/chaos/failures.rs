@@ -287,8 +287,7 @@ fn suspended_sandbox_is_ended_and_replaced() {
 fn only_the_sandbox_with_ten_thousand_rows_is_quarantined() {
     let attacked = Attacked::new("");
     let rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000) \
-                INSERT INTO messages_out (id, seq, timestamp, kind, content, turn) \
-                SELECT 'msg_' || printf('%026d', i), {next} + 2 * i, 0, 'chat', '{}', '{turn}' FROM n;";
+                INSERT INTO messages_out (seq, content, turn) SELECT {next} + 2 * i, '{}', '{turn}' FROM n;";
     let chat = attacked.send("a", "hello", &json!([{ "sql": rows }, { "ring": 1 }, "hang"])).ok().json();
     assert_eq!(chat["notice"], true, "the person gets a notice: {chat}");
     wait_for("the quarantine", || attacked.session("a")["state"] == "quarantined");

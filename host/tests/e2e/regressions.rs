@@ -3,7 +3,7 @@
 //! The tables in `docs/regressions.md` name a test for each defect, and two tests here check that these tests exist. `chaos::crash` and
 //! `chaos::kill` cover the death of the host. See `security::secrets`.
 
-use crate::security::escape::attack::{Attacked, generate};
+use crate::security::escape::attack::{Attacked, output};
 use crate::support::host_fixture::{Build, TestHost, kill, wait_for};
 use crate::support::jail_fixture::host_users;
 use crate::support::processes::Process;
@@ -74,28 +74,13 @@ fn test_of_each_campaign_defect_exists() {
 }
 
 #[test]
-fn reply_to_another_conversation_is_refused() {
-    let attacked = Attacked::new("[model]\nscript = \"SCRIPT\"\n");
-    let output = || generate(json!(["$own"]));
-    let reply = |address: Value| {
-        let mut row = json!({ "row": { "content": { "reply": "$output.item" } } });
-        for (key, value) in address.as_object().expect("an object") {
-            row["row"][key] = value.clone();
-        }
-        row
-    };
-    // The addresses are the owner's conversation with the other agent, and an empty one.
-    let elsewhere = json!({ "channel": "loopback", "platform": "owner" });
-    let nowhere = json!({ "channel": "loopback", "platform": "" });
-    let script = json!([output(), reply(elsewhere), reply(nowhere), reply(json!({})), { "ring": 1 }, "leave"]);
-    let played = attacked.play("a", "hello", &script);
-    assert_eq!(played.chat["notice"], false, "{}", played.chat);
-    let id = attacked.id("a");
-    let refused = attacked.entries("row.refused", &id);
-    assert_eq!(refused.len(), 2, "{refused:?}");
-    let why = "it is addressed to another place than its session's origin";
-    assert!(refused.iter().all(|entry| entry["data"]["reason"] == why), "{refused:?}");
-    assert_eq!(attacked.entries("delivery.received", &id).len(), 1);
+fn row_has_no_place_for_an_address() {
+    let attacked = Attacked::new("");
+    let elsewhere = "INSERT INTO messages_out (seq, turn, content, channel_type, platform_id) \
+                     VALUES ({next}, '{turn}', '{\"reply\":\"{output}\"}', 'loopback', 'owner');";
+    let played = attacked.play("a", "hello", &json!([output(), { "sql": elsewhere }]));
+    let errors = json!(played.errors).to_string();
+    assert!(errors.contains("no column named channel_type"), "{errors}");
     attacked.host.down();
     let astray = "SELECT count(*) FROM deliveries d JOIN sessions s ON s.id = d.session_id \
                   WHERE d.channel <> s.channel OR d.platform_id <> s.platform_id OR d.thread_id <> s.thread_id";
@@ -115,11 +100,44 @@ fn old_messages_are_not_read_again_for_a_new_one() {
     let key = || SessionKey::new(key.clone().try_into().expect("32 bytes"));
     let place = host.session_directory();
     let inbound = InboundReader::open(&place.join("in/inbound.db"), &key()).expect("it opens");
-    let rows = inbound.messages(0, 1000).expect("readable");
+    let rows = inbound.messages().expect("readable");
     assert!(rows.len() <= 2, "the queue has the rows of one turn and no history: {} rows", rows.len());
     let mut outbound = OutboundReader::open(&place.join("out/outbound.db"), &key()).expect("it opens");
     let rows = outbound.look(0).expect("readable").rows.len();
     assert!(rows <= 2, "accepted rows are deleted: {rows} rows");
+}
+
+#[test]
+fn reply_in_a_queue_of_the_version_before_is_made_again() {
+    let mut host = TestHost::own(Build::Failpoints).started_with("a");
+    host.say("a", "hello");
+    host.down();
+    host.set_env("IRONCLAW_FAILPOINT", Some("accept"));
+    host.up();
+    assert_ne!(host.ctl(&["chat", "a", "echo tulips"]).code, 0, "the host dies before it takes the reply");
+    wait_for("the end of the host", || host.pid().is_none());
+    host.set_env("IRONCLAW_FAILPOINT", None);
+    let place = host.session_directory();
+    let id = place.file_name().and_then(|id| id.to_str()).expect("an id").to_owned();
+    let [key, _] = record::session_keys(&host.home, id.parse().expect("an id"));
+    let key = SessionKey::new(key.try_into().expect("32 bytes")).to_hex();
+    let queue = rusqlite::Connection::open(place.join("out/outbound.db")).expect("it opens");
+    let before = include_str!("../../../contract/tests/it/outbound_before.sql");
+    let statements = format!(
+        "PRAGMA key = \"x'{}'\"; CREATE TEMP TABLE kept AS SELECT * FROM messages_out ORDER BY seq DESC LIMIT 1; \
+         DROP TABLE messages_out; DROP TABLE processing_ack; {before} \
+         INSERT INTO messages_out (id, seq, timestamp, kind, content, turn) \
+         SELECT 'msg_01kagq8t000000000000000001', seq, 0, 'chat', content, turn FROM kept;",
+        key.as_str()
+    );
+    queue.execute_batch(&statements).expect("the queue of the version before");
+    drop(queue);
+    host.up();
+    wait_for("the answer", || host.entries("delivery.received").len() == 2);
+    let opened = host.entries("turn.opened");
+    assert_eq!(opened.len(), 3, "the turn of the lost row is tried again");
+    assert_eq!(opened[1]["data"]["message"], opened[2]["data"]["message"], "{opened:?}");
+    assert!(host.say("a", "echo roses").contains("roses"), "{}", host.status());
 }
 
 #[test]

@@ -1,17 +1,13 @@
-//! The rows that the agent appends to its outbound queue: one for each call, and one that ends a turn.
+//! The rows that the agent appends to its outbound queue: one for each call that the host acts on, and one that ends a turn.
 //!
-//! A reply names an output and has no text. Addresses are copied from the routing and decide nothing. See
-//! [`crate::agent::turn`].
+//! A row names what the host recorded, and has no text. See [`crate::agent::turn`].
 
 use ironclaw_contract::canonical;
-use ironclaw_contract::ids::{CallId, MessageId, TurnId};
+use ironclaw_contract::ids::CallId;
 use ironclaw_contract::seam::crypt::Error;
-use ironclaw_contract::seam::inbound::{Routing, Turn};
-use ironclaw_contract::seam::message::{Kind, Status};
-use ironclaw_contract::seam::outbound::{Chat, NewRow, OutboundWriter};
-
-/// Key of the statement that names the turn in work.
-const STATE_TURN: &str = "turn";
+use ironclaw_contract::seam::inbound::Turn;
+use ironclaw_contract::seam::message::Status;
+use ironclaw_contract::seam::outbound::{Content, NewRow, Note, OutboundWriter};
 
 /// The sandbox's end of the outbound queue.
 pub(super) struct Outbox {
@@ -31,9 +27,8 @@ impl Outbox {
     }
 
     /// Ends a turn with a reply or without one. This row completes its last message.
-    pub(super) fn answer(&mut self, turn: &Turn, chat: &Chat, routing: Routing) -> Result<(), Error> {
-        let content = canonical::to_string(chat);
-        self.append(Kind::Chat, content, turn.turn, turn.messages.last().copied(), None, routing)?;
+    pub(super) fn answer(&mut self, turn: &Turn, content: &Content) -> Result<(), Error> {
+        self.append(turn, content, Status::Completed)?;
         #[cfg(feature = "failpoints")]
         if self.failpoint.as_deref() == Some("outbound_commit") {
             // A signal that cannot be caught is the closest imitation of a power cut; if it fails, the test does.
@@ -42,49 +37,24 @@ impl Outbox {
         Ok(())
     }
 
-    /// Appends the row of a recorded call, for the host to judge.
-    pub(super) fn call(
-        &mut self,
-        turn: TurnId,
-        call: CallId,
-        kind: Kind,
-        content: String,
-        routing: Routing,
-    ) -> Result<(), Error> {
-        self.append(kind, content, turn, None, Some(call), routing)
+    /// Names a recorded call, for the host to act on. The row also records the work.
+    pub(super) fn call(&mut self, turn: &Turn, call: CallId) -> Result<(), Error> {
+        self.append(turn, &Content::Call(call), Status::Processing)
     }
 
     /// Records that a turn needs more than one output. This is a durable commit, so it happens once a turn and only if necessary.
     pub(super) fn record_work(&mut self, turn: &Turn) -> Result<(), Error> {
-        let Some(message) = turn.messages.last() else { return Ok(()) };
-        let state = turn.turn.to_string();
-        self.queue.progress(message, Status::Processing, (STATE_TURN, &state), now_ms())
+        note(turn, Status::Processing).map_or(Ok(()), |note| self.queue.note(&note))
     }
 
-    fn append(
-        &mut self,
-        kind: Kind,
-        content: String,
-        turn: TurnId,
-        in_reply_to: Option<MessageId>,
-        call_id: Option<CallId>,
-        routing: Routing,
-    ) -> Result<(), Error> {
-        let some = |text: String| Some(text).filter(|text| !text.is_empty());
-        let row = NewRow {
-            id: MessageId::new(),
-            in_reply_to,
-            timestamp: now_ms(),
-            kind,
-            platform_id: some(routing.platform_id),
-            channel_type: some(routing.channel_type),
-            thread_id: routing.thread_id,
-            content,
-            turn,
-            call_id,
-        };
-        self.queue.append(&row, routing.outbound_cursor).map(drop)
+    fn append(&mut self, turn: &Turn, content: &Content, status: Status) -> Result<(), Error> {
+        let row = NewRow { turn: turn.turn, content: canonical::to_string(content), note: note(turn, status) };
+        self.queue.append(&row, turn.cursor).map(drop)
     }
+}
+
+fn note(turn: &Turn, status: Status) -> Option<Note> {
+    turn.messages.last().map(|message| Note { message: *message, status, at: now_ms() })
 }
 
 /// Returns the time by the clock of this process, in milliseconds since the epoch, without authority.

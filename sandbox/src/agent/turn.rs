@@ -8,11 +8,10 @@ use super::model;
 use super::named::NamedItems;
 use super::outbox::now_ms;
 use super::{Agent, Stop};
-use crate::tools::requests;
 use ironclaw_contract::ids::{CallId, ItemId};
 use ironclaw_contract::seam::inbound::Turn;
 use ironclaw_contract::seam::link::TurnLimits;
-use ironclaw_contract::seam::outbound::{Chat, EndReason};
+use ironclaw_contract::seam::outbound::{Content, EndReason};
 use ironclaw_contract::seam::seal::{ItemKind, Ref};
 use ironclaw_contract::seam::socket::{Call, Purpose, RefusalCode, Request, Response, Verdict};
 use std::time::{Duration, Instant};
@@ -26,17 +25,16 @@ pub(super) fn run(agent: &mut Agent, turn: &Turn) -> Result<(), Stop> {
     let deadline = turn.deadline;
     let bytes_max = agent.limits.context_bytes_max;
     let mut work = Work { agent, turn, until, deadline, own, spent: Spent::default(), compacts: true, bytes_max };
-    let chat = match work.until_answer() {
-        Ok(item) => Chat::Reply(item),
-        Err(Leave::End(reason)) => Chat::End(reason),
+    let content = match work.until_answer() {
+        Ok(item) => Content::Reply(item),
+        Err(Leave::End(reason)) => Content::End(reason),
         Err(Leave::Closed) => return Ok(()),
         Err(Leave::Stop(stop)) => return Err(stop),
     };
     if !work.is_open()? {
         return Ok(());
     }
-    let routing = agent.inbox.routing()?;
-    agent.outbox.answer(turn, &chat, routing)?;
+    agent.outbox.answer(turn, &content)?;
     Ok(agent.link.ring()?)
 }
 
@@ -126,7 +124,8 @@ impl Work<'_> {
             }
             let first = self.spent.tool_calls == 0;
             self.spent.calls(calls.len(), limits)?;
-            if first {
+            // A row of a call records the work too.
+            if first && calls.iter().all(|call| call.verdict != Verdict::Row) {
                 self.agent.outbox.record_work(self.turn)?;
             }
             for call in calls {
@@ -264,15 +263,11 @@ impl Work<'_> {
                 };
                 self.report(call_id, outcome.ok, outcome.body)
             }
-            Verdict::Row => match requests::row(&tool, &arguments) {
-                Ok((kind, content)) => {
-                    let routing = self.agent.inbox.routing()?;
-                    self.agent.outbox.call(self.turn.turn, call_id, kind, content, routing)?;
-                    self.agent.link.ring()?;
-                    self.sealed(&Request::Result { turn: self.turn.turn, call_id })
-                }
-                Err(error) => self.report(call_id, false, error.to_string()),
-            },
+            Verdict::Row => {
+                self.agent.outbox.call(self.turn, call_id)?;
+                self.agent.link.ring()?;
+                self.sealed(&Request::Result { turn: self.turn.turn, call_id })
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! The tool that searches the text files of the workspace with a regular expression.
 //!
 //! It follows no link and reads no pipe. A search takes time linear to the text, and every quantity has a bound. See
-//! [`crate::tools::requests`].
+//! [`crate::tools`].
 
 use super::Error;
 use super::outcome::{RESULT_BYTES_MAX, prefix_that_fits};

@@ -1,11 +1,10 @@
 //! A minimal host for tests: it makes the queues, answers on the model socket, and reads the rows.
 
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::ids::{BootId, CallId, ItemId, MessageId, SessionId, TurnId};
+use ironclaw_contract::ids::{BootId, CallId, ItemId, SessionId, TurnId};
 use ironclaw_contract::seam::crypt::SessionKey;
-use ironclaw_contract::seam::inbound::{InboundWriter, MessageIn, Routing, Turn};
+use ironclaw_contract::seam::inbound::{InboundWriter, MessageIn, Turn};
 use ironclaw_contract::seam::link::{BELL, FromSandbox, Hello, TurnLimits, Welcome};
-use ironclaw_contract::seam::message::{Author, Kind, Span};
 use ironclaw_contract::seam::outbound::{Found, OutboundReader, RawRow};
 use ironclaw_contract::seam::seal::{ItemKind, Ref};
 use ironclaw_contract::seam::socket::{
@@ -43,6 +42,8 @@ pub struct Host {
     pub paths: Paths,
     link: Option<UnixStream>,
     inbound: InboundWriter,
+    /// The messages that each turn projects.
+    messages: Vec<MessageIn>,
     asked: Receiver<Request>,
     answers: Sender<Answer>,
     /// The items that a request `items` returns, in pages of two.
@@ -77,6 +78,7 @@ impl Host {
             paths,
             link: None,
             inbound,
+            messages: Vec::new(),
             asked,
             answers,
             items,
@@ -164,28 +166,11 @@ impl Host {
         self.sandbox.take().expect("a launched sandbox").join().expect("no panic")
     }
 
-    /// Puts a message into the queue, for a turn or as context.
-    pub fn project(&mut self, text: &str, trigger: bool) -> MessageIn {
-        let id = MessageId::new();
-        let message = MessageIn {
-            id,
-            seq: self.next_seq(),
-            kind: Kind::Chat,
-            timestamp: 1,
-            platform_id: Some("p".into()),
-            channel_type: Some("loopback".into()),
-            thread_id: None,
-            spans: vec![Span { author: Author::Quoted, bytes: text.len() }],
-            source_session_id: None,
-            on_wake: false,
-            trigger,
-            sender: "loopback:p".into(),
-            principal: "per_x".into(),
-            hop: 0,
-            seal: self.sealed_as(id.item(), ItemKind::Message, self.seq),
-            content: text.into(),
-        };
-        self.inbound.project(|inbound| inbound.message(&message)).expect("projected");
+    /// Adds a message to those that the next turn projects.
+    pub fn project(&mut self, text: &str) -> MessageIn {
+        let seal = self.sealed(ItemKind::Message);
+        let message = MessageIn { bytes: text.len() as u64, seal };
+        self.messages.push(message.clone());
         message
     }
 
@@ -195,30 +180,16 @@ impl Host {
     }
 
     pub fn open_until(&mut self, messages: &[&MessageIn], deadline: i64) -> Turn {
-        let messages = messages.iter().map(|message| message.id).collect();
-        let turn = Turn { turn: TurnId::new(), messages, deadline, open: true };
-        self.put(&turn);
+        let messages = messages.iter().map(|message| message.seal.item.message()).collect();
+        let turn = Turn { turn: TurnId::new(), messages, deadline, cursor: self.cursor };
+        self.inbound.open_turn(&turn, &self.messages).expect("projected");
         self.ring();
         turn
     }
 
-    /// Closes a turn, without a bell.
-    pub fn close_turn(&mut self, turn: &Turn) {
-        self.put(&Turn { open: false, ..turn.clone() });
-    }
-
-    fn put(&mut self, turn: &Turn) {
-        let routing = Routing {
-            channel_type: "loopback".into(),
-            platform_id: "p".into(),
-            thread_id: Some("t".into()),
-            outbound_cursor: self.cursor,
-        };
-        let project = |inbound: &ironclaw_contract::seam::inbound::Projection<'_>| {
-            inbound.turn(turn)?;
-            inbound.routing(&routing)
-        };
-        self.inbound.project(project).expect("projected");
+    /// Closes the turn, without a bell.
+    pub fn close_turn(&mut self) {
+        self.inbound.clear().expect("projected");
     }
 
     /// Returns the next request on the model socket that is not `items`.
@@ -278,13 +249,8 @@ impl Host {
     }
 
     pub fn sealed(&mut self, kind: ItemKind) -> Ref {
-        let seq = self.next_seq();
-        self.sealed_as(ItemId::new(), kind, seq)
-    }
-
-    fn sealed_as(&self, item: ItemId, kind: ItemKind, seq: u64) -> Ref {
-        let (digest, seal) = (Digest::of(b"body"), Digest::of(b"seal"));
-        Ref { item, kind, seq, issued_at: 1, boot: self.boot, digest, seal }
+        let (seq, digest, seal) = (self.next_seq(), Digest::of(b"body"), Digest::of(b"seal"));
+        Ref { item: ItemId::new(), kind, seq, issued_at: 1, boot: self.boot, digest, seal }
     }
 
     fn next_seq(&mut self) -> u64 {

@@ -134,7 +134,7 @@ fn confined_program_completes_a_turn() {
     }
     host.say(&welcome(LIMITS));
     host.bell();
-    let message = host.project("hello", true);
+    let message = host.project("hello");
     let turn = host.open(&[&message]);
     host.asked_to_generate();
     let calls = vec![
@@ -224,7 +224,7 @@ fn fail_point_kills_the_program_between_commit_and_bell() {
         return;
     }
     host.bell();
-    let message = host.project("hello", true);
+    let message = host.project("hello");
     host.open(&[&message]);
     host.asked_to_generate();
     host.answer_output(1, Vec::new());

@@ -10,9 +10,9 @@ use ironclaw_contract::seam::socket::{Item, Purpose, RefusalCode, Request, Respo
 /// Opens a turn with one message, and receives its request to the model.
 fn begun(limits: TurnLimits) -> (Host, Turn) {
     let mut host = Host::welcomed(limits);
-    let message = host.project("hello", true);
+    let message = host.project("hello");
     let turn = host.open(&[&message]);
-    assert_eq!(host.asked_to_generate(), [message.seq]);
+    assert_eq!(host.asked_to_generate(), [message.seal.seq]);
     (host, turn)
 }
 
@@ -22,11 +22,11 @@ fn ends_with(mut host: Host, turn: &Turn, content: &str) {
     host.bell();
     assert_eq!(host.said(), [(content.to_owned(), turn.turn.to_string())]);
     host.ring();
-    host.close_turn(turn);
-    let message = host.project("again", true);
+    host.close_turn();
+    let message = host.project("again");
     let next = host.open(&[&message]);
     let refs = host.asked_to_generate();
-    assert_eq!(refs.last(), Some(&message.seq));
+    assert_eq!(refs.last(), Some(&message.seal.seq));
     let reply = host.answer_output(1, Vec::new());
     host.bell();
     let said = host.said();
@@ -38,21 +38,20 @@ fn ends_with(mut host: Host, turn: &Turn, content: &str) {
 #[test]
 fn items_of_the_last_request_are_named_by_a_range() {
     let mut host = Host::welcomed(LIMITS);
-    let mut turns = Vec::new();
     for (expected, parts) in [(&[2][..], 1), (&[2, 4, 6], 3), (&[2, 4, 6, 8, 10], 3)] {
-        let message = host.project("hello", true);
-        turns.push(host.open(&[&message]));
+        let message = host.project("hello");
+        host.open(&[&message]);
         assert_eq!(host.asked_to_generate(), expected);
         assert_eq!(host.parts.get(), parts, "a single item keeps its ref");
         host.answer_output(1, Vec::new());
         host.bell();
-        host.close_turn(turns.last().expect("a turn"));
+        host.close_turn();
     }
-    let message = host.project("hello", true);
+    let message = host.project("hello");
     host.open(&[&message]);
     host.asked_to_generate();
     host.answer(refused(RefusalCode::Unknown));
-    assert_eq!(host.asked_to_generate().last(), Some(&message.seq));
+    assert_eq!(host.asked_to_generate().last(), Some(&message.seal.seq));
     assert_eq!(host.parts.get(), host.named.borrow().len(), "the host forgot the request");
     host.answer_output(1, Vec::new());
     host.bell();
@@ -66,7 +65,7 @@ fn refused(code: RefusalCode) -> Response {
 #[test]
 fn message_gets_one_row_that_names_the_output() {
     let mut host = Host::welcomed(LIMITS);
-    let (first, second) = (host.project("hello", true), host.project("and", true));
+    let (first, second) = (host.project("hello"), host.project("and"));
     let turn = host.open(&[&first, &second]);
     assert_eq!(host.asked_to_generate(), [2, 4]);
     let output = host.answer_output(5, Vec::new());
@@ -75,12 +74,10 @@ fn message_gets_one_row_that_names_the_output() {
     assert_eq!(rows.len(), 1);
     let row = &rows[0];
     assert_eq!(row.content, format!(r#"{{"reply":"{}"}}"#, output.item));
-    assert_eq!((row.kind.as_str(), row.call_id.as_deref()), ("chat", None));
-    assert_eq!(row.in_reply_to, Some(second.id.to_string()));
     assert_eq!(row.turn, turn.turn.to_string());
-    assert_eq!(row.channel_type.as_deref(), Some("loopback"));
-    assert_eq!((row.platform_id.as_deref(), row.thread_id.as_deref()), (Some("p"), Some("t")));
-    assert!(host.found().progress.iter().all(|note| note.value == "completed"), "only the reply is committed");
+    let notes = host.found().progress;
+    let notes: Vec<_> = notes.iter().map(|note| (note.message.as_str(), note.status.as_str())).collect();
+    assert_eq!(notes, [(second.seal.item.message().to_string().as_str(), "completed")], "only the reply is committed");
     host.close().expect("a clean end");
 }
 
@@ -107,18 +104,15 @@ fn calls_run_in_order_and_results_join_the_next_request() {
     host.answer_result(20);
     host.bell();
     assert_eq!(host.asked(), Request::Result { turn: turn.turn, call_id: calls[2].call_id });
-    let row = host.rows().pop().expect("a row");
-    let content = r#"{"action":"schedule_task","prompt":"p","recurrence":"daily"}"#;
-    assert_eq!((row.kind.as_str(), row.content.as_str()), ("system", content));
-    assert_eq!(row.call_id, Some(calls[2].call_id.to_string()));
-    assert_eq!((row.in_reply_to, row.turn), (None, turn.turn.to_string()));
+    let row = format!(r#"{{"call":"{}"}}"#, calls[2].call_id);
+    assert_eq!(host.said(), [(row, turn.turn.to_string())]);
     host.answer_result(20);
     assert_eq!(host.asked(), Request::Result { turn: turn.turn, call_id: calls[3].call_id });
     host.answer_result(20);
     assert_eq!(host.asked_to_generate(), [2, 4, 6, 8, 10, 12]);
     let progress = host.found().progress;
-    assert!(progress.iter().any(|note| note.key == turn.messages[0].to_string() && note.value == "processing"));
-    assert!(progress.iter().any(|note| note.key == "turn" && note.value == turn.turn.to_string()));
+    assert_eq!((progress.len(), progress[0].status.as_str()), (1, "processing"));
+    assert_eq!(progress[0].message, turn.messages[0].to_string());
     let output = host.answer_output(5, Vec::new());
     host.bell();
     let rows = host.rows();
@@ -130,23 +124,19 @@ fn calls_run_in_order_and_results_join_the_next_request() {
 #[test]
 fn failed_local_tool_is_reported_as_failed() {
     let (mut host, turn) = begun(LIMITS);
-    let calls = vec![
-        call("read_file", r#"{"path":"../../etc/passwd"}"#, Verdict::Local),
-        call("schedule_task", r#"{"prompt":""}"#, Verdict::Row),
-    ];
-    host.answer_output(0, calls.clone());
-    for (call, sentence) in calls.iter().zip(["`..` is not allowed", "field prompt must be"]) {
-        match host.asked() {
-            Request::Report { call_id, ok: false, body, turn: of } => {
-                assert!(body.contains(sentence), "{body}");
-                assert_eq!((call_id, of), (call.call_id, turn.turn));
-            }
-            other => panic!("{other:?}"),
+    let refused = call("read_file", r#"{"path":"../../etc/passwd"}"#, Verdict::Local);
+    host.answer_output(0, vec![refused.clone()]);
+    match host.asked() {
+        Request::Report { call_id, ok: false, body, turn: of } => {
+            assert!(body.contains("`..` is not allowed"), "{body}");
+            assert_eq!((call_id, of), (refused.call_id, turn.turn));
         }
-        host.answer_result(20);
+        other => panic!("{other:?}"),
     }
+    host.answer_result(20);
     host.asked_to_generate();
-    assert!(host.rows().is_empty(), "a call without an action has no row");
+    assert_eq!(host.found().progress[0].status, "processing", "a turn without a row records its work");
+    assert!(host.rows().is_empty());
     host.answer_output(1, Vec::new());
     host.bell();
     host.close().expect("a clean end");
@@ -194,9 +184,9 @@ fn turn_larger_than_the_context_ends() {
     host.bell();
     assert_eq!(host.said(), [(r#"{"end":"bytes"}"#.to_owned(), turn.turn.to_string())]);
     host.ring();
-    host.close_turn(&turn);
+    host.close_turn();
     // The next turn first requests a summary of the items that fit. It continues without a summary.
-    let message = host.project("again", true);
+    let message = host.project("again");
     let next = host.open(&[&message]);
     assert_eq!(
         host.asked_for(Purpose::Compact).len(),
@@ -204,7 +194,7 @@ fn turn_larger_than_the_context_ends() {
         "the first message and the output, without the result that does not fit"
     );
     host.answer(Response::Refused { code: RefusalCode::Model, message: "it failed".to_owned() });
-    assert_eq!(host.asked_to_generate(), [message.seq], "an output without its message is omitted");
+    assert_eq!(host.asked_to_generate(), [message.seal.seq], "an output without its message is omitted");
     let reply = host.answer_output(1, Vec::new());
     host.bell();
     assert_eq!(host.said()[1], (format!(r#"{{"reply":"{}"}}"#, reply.item), next.turn.to_string()));
@@ -213,18 +203,18 @@ fn turn_larger_than_the_context_ends() {
 
 #[test]
 fn summary_replaces_the_items_that_it_covers() {
-    let (mut host, turn) = begun(TurnLimits { context_bytes_max: 100, ..LIMITS });
+    let (mut host, _) = begun(TurnLimits { context_bytes_max: 100, ..LIMITS });
     let long = host.answer_output(95, Vec::new());
     host.bell();
     host.ring();
-    host.close_turn(&turn);
-    let message = host.project("again", true);
+    host.close_turn();
+    let message = host.project("again");
     let next = host.open(&[&message]);
     let covered = host.asked_for(Purpose::Compact);
-    assert!(covered.contains(&long.seq) && !covered.contains(&message.seq), "{covered:?}");
+    assert!(covered.contains(&long.seq) && !covered.contains(&message.seal.seq), "{covered:?}");
     let summary = host.sealed(ItemKind::Summary);
     host.answer(Response::Output { item: summary.clone(), bytes: 10, calls: Vec::new() });
-    assert_eq!(host.asked_to_generate(), [message.seq, summary.seq]);
+    assert_eq!(host.asked_to_generate(), [message.seal.seq, summary.seq]);
     let reply = host.answer_output(1, Vec::new());
     host.bell();
     assert_eq!(host.said()[1], (format!(r#"{{"reply":"{}"}}"#, reply.item), next.turn.to_string()));
@@ -233,36 +223,39 @@ fn summary_replaces_the_items_that_it_covers() {
 
 #[test]
 fn request_that_the_model_does_not_read_becomes_shorter() {
-    let (mut host, turn) = begun(LIMITS);
+    let (mut host, _) = begun(LIMITS);
     host.answer_output(20, Vec::new());
     host.bell();
     host.ring();
-    host.close_turn(&turn);
-    let second = host.project("hello", true);
-    let turn = host.open(&[&second]);
+    host.close_turn();
+    let second = host.project("hello");
+    host.open(&[&second]);
     assert_eq!(host.asked_to_generate().len(), 3);
     let newest = host.answer_output(20, Vec::new());
     host.bell();
     host.ring();
-    host.close_turn(&turn);
-    let message = host.project("again", true);
+    host.close_turn();
+    let message = host.project("again");
     let next = host.open(&[&message]);
     assert_eq!(host.asked_to_generate().len(), 5);
     host.answer(refused(RefusalCode::Frame));
     let covered = host.asked_for(Purpose::Compact);
-    assert!(covered.len() > 1 && !covered.contains(&message.seq), "{covered:?}");
+    assert!(covered.len() > 1 && !covered.contains(&message.seal.seq), "{covered:?}");
     host.answer(refused(RefusalCode::Frame));
     let fewer = host.asked_for(Purpose::Compact);
     assert!(fewer.len() < covered.len() && covered.starts_with(&fewer), "{fewer:?} of {covered:?}");
     let summary = host.sealed(ItemKind::Summary);
     host.answer(Response::Output { item: summary.clone(), bytes: 10, calls: Vec::new() });
     let mut named = host.asked_to_generate();
-    assert!(named.contains(&summary.seq) && named.contains(&message.seq), "{named:?}");
+    assert!(named.contains(&summary.seq) && named.contains(&message.seal.seq), "{named:?}");
     // The messages of the turn are never left out.
-    while named != [message.seq] {
+    while named != [message.seal.seq] {
         host.answer(refused(RefusalCode::Frame));
         let shorter = host.asked_to_generate();
-        assert!(shorter.len() < named.len() && shorter.contains(&message.seq), "{shorter:?} of {named:?}, {newest:?}");
+        assert!(
+            shorter.len() < named.len() && shorter.contains(&message.seal.seq),
+            "{shorter:?} of {named:?}, {newest:?}"
+        );
         named = shorter;
     }
     let reply = host.answer_output(1, Vec::new());
@@ -274,7 +267,7 @@ fn request_that_the_model_does_not_read_becomes_shorter() {
 #[test]
 fn turn_past_its_deadline_ends() {
     let mut host = Host::welcomed(LIMITS);
-    let message = host.project("hello", true);
+    let message = host.project("hello");
     let turn = host.open_until(&[&message], 1);
     ends_with(host, &turn, r#"{"end":"time"}"#);
 }
@@ -289,8 +282,8 @@ fn empty_output_ends_the_turn() {
 #[test]
 fn message_missing_from_the_queue_ends_the_turn() {
     let mut host = Host::welcomed(LIMITS);
-    let mut message = host.project("hello", true);
-    message.id = ironclaw_contract::ids::MessageId::new();
+    let mut message = host.project("hello");
+    message.seal.item = ironclaw_contract::ids::ItemId::new();
     let turn = host.open(&[&message]);
     ends_with(host, &turn, r#"{"end":"failed"}"#);
 }
@@ -336,8 +329,8 @@ fn turn_closed_by_the_host_writes_no_row() {
         |host| host.answer(refused(RefusalCode::Turn)),
     ];
     for answer in close_then_answer {
-        let (mut host, turn) = begun(LIMITS);
-        host.close_turn(&turn);
+        let (mut host, _) = begun(LIMITS);
+        host.close_turn();
         answer(&mut host);
         let next = begun_after(&mut host);
         assert!(host.rows().is_empty());
@@ -350,9 +343,9 @@ fn turn_closed_by_the_host_writes_no_row() {
 }
 
 fn begun_after(host: &mut Host) -> TurnId {
-    let message = host.project("next", true);
+    let message = host.project("next");
     let turn = host.open(&[&message]);
-    assert_eq!(host.asked_to_generate().last(), Some(&message.seq));
+    assert_eq!(host.asked_to_generate().last(), Some(&message.seal.seq));
     turn.turn
 }
 
@@ -382,9 +375,9 @@ fn several_bells_for_one_turn_count_as_one() {
     for _ in 0..5 {
         host.ring();
     }
-    let message = host.project("hello", true);
+    let message = host.project("hello");
     let turn = host.open(&[&message]);
-    assert_eq!(host.asked_to_generate(), [message.seq]);
+    assert_eq!(host.asked_to_generate(), [message.seal.seq]);
     for _ in 0..5 {
         host.ring();
     }
@@ -395,10 +388,10 @@ fn several_bells_for_one_turn_count_as_one() {
 #[test]
 fn earlier_items_and_context_are_seen_in_order_and_once() {
     let mut host = Host::prepare();
-    let first = host.project("first", true);
+    let first = host.project("first");
     let output = host.sealed(ItemKind::Output);
-    let of_another = host.project("of another", false);
-    let waiting = host.project("waits", true);
+    let of_another = host.project("of another");
+    let waiting = host.project("waits");
     let earlier = TurnId::new();
     for (reference, bytes) in [(first.seal.clone(), 5), (output, 7), (of_another.seal.clone(), 10)] {
         let item = Item { reference, bytes, turn: Some(earlier) };
@@ -422,12 +415,12 @@ fn items_are_listed_only_if_one_is_missing() {
             let reference = host.sealed(ItemKind::Notice);
             host.items.lock().expect("not poisoned").push(Item { reference, bytes: 6, turn: None });
         }
-        let message = host.project("hello", true);
-        let turn = host.open(&[&message]);
+        let message = host.project("hello");
+        host.open(&[&message]);
         assert_eq!(host.asked_to_generate(), expected);
         host.answer_output(1, Vec::new());
         host.bell();
-        host.close_turn(&turn);
+        host.close_turn();
     }
     assert_eq!(*host.listed.lock().expect("not poisoned"), [0, 6], "the first turn, and the one after a notice");
     host.close().expect("a clean end");

@@ -3,7 +3,6 @@
 use super::{Shape, every, rewritten, shape, shape_by_bytes, skills, word};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, BootId, ItemId, PersonId, SessionId};
-use ironclaw_contract::seam::action::{Action, AskUserQuestion, ScheduleTask, SkillInstall};
 use ironclaw_contract::seam::change::{
     Access, AgentRole, AskedClasses, CatchUp, Change, ChangeKind, Engage, Group, GuardMode, Ignored, McpConfirm,
     McpHost, McpOauth, McpRegister, McpVariable, Mount, Packages, Payload, Senders, Settings, Sharing, UnknownSenders,
@@ -11,9 +10,9 @@ use ironclaw_contract::seam::change::{
 };
 use ironclaw_contract::seam::egress::Commands;
 use ironclaw_contract::seam::link::{Fatal, FromSandbox, Hello, TurnLimits, Welcome};
-use ironclaw_contract::seam::message::{Author, Kind, Span, Status};
-use ironclaw_contract::seam::outbound::{Chat, EndReason, Progress, RawRow};
-use ironclaw_contract::seam::seal::{self, ItemKind, Label, Ref, Sealed, Tuple};
+use ironclaw_contract::seam::message::{Author, Span, Status};
+use ironclaw_contract::seam::outbound::{Content, EndReason, Progress, RawRow};
+use ironclaw_contract::seam::seal::{self, ItemKind, Label, Ref, Tuple};
 use ironclaw_contract::seam::socket::{
     self, Call, Context, Item, Purpose, RefusalCode, Request, Response, Text, Verdict,
 };
@@ -45,14 +44,13 @@ pub(super) fn reference(kind: ItemKind) -> Ref {
 }
 
 pub(super) fn shapes() -> Vec<Shape> {
-    let groups = [words(), link(), requests(), responses(), seals(), outbound(), actions(), changes()];
+    let groups = [words(), link(), requests(), responses(), seals(), outbound(), changes()];
     groups.into_iter().flatten().collect()
 }
 
 /// Returns the closed lists. Their type writes `ALL` itself, so a new word shows as a difference.
 fn words() -> Vec<Shape> {
     vec![
-        word("words.kind", Kind::ALL),
         word("words.status", Status::ALL),
         word("words.item_kind", ItemKind::ALL),
         word("words.label", Label::ALL),
@@ -172,10 +170,6 @@ fn seals() -> Vec<Shape> {
     });
     shapes.push(shape("author", Author::Tool { tool: "read_file".to_owned() }));
     shapes.push(shape("ref", reference(ItemKind::Message)));
-    shapes.push(shape(
-        "sealed",
-        Sealed { reference: reference(ItemKind::Message), body: "what the person typed".to_owned() },
-    ));
     shapes.push(tuple("seal.tuple.message", &message_tuple()));
     shapes.push(tuple("seal.tuple.result", &result_tuple()));
     shapes
@@ -255,101 +249,54 @@ fn tuple_that_differs_in_one_field_has_other_bytes() {
 }
 
 fn outbound() -> Vec<Shape> {
-    let mut shapes = every!(Chat {
-        "chat.reply": Chat::Reply(_) => Chat::Reply(id("itm", 1));
-        "chat.end.tool_calls": Chat::End(EndReason::ToolCalls) => Chat::End(EndReason::ToolCalls);
-        "chat.end.model_calls": Chat::End(EndReason::ModelCalls) => Chat::End(EndReason::ModelCalls);
-        "chat.end.bytes": Chat::End(EndReason::Bytes) => Chat::End(EndReason::Bytes);
-        "chat.end.time": Chat::End(EndReason::Time) => Chat::End(EndReason::Time);
-        "chat.end.model": Chat::End(EndReason::Model) => Chat::End(EndReason::Model);
-        "chat.end.empty": Chat::End(EndReason::Empty) => Chat::End(EndReason::Empty);
-        "chat.end.failed": Chat::End(EndReason::Failed) => Chat::End(EndReason::Failed);
+    let mut shapes = every!(Content {
+        "content.reply": Content::Reply(_) => Content::Reply(id("itm", 1));
+        "content.call": Content::Call(_) => Content::Call(id("call", 1));
+        "content.end.tool_calls": Content::End(EndReason::ToolCalls) => Content::End(EndReason::ToolCalls);
+        "content.end.model_calls": Content::End(EndReason::ModelCalls) => Content::End(EndReason::ModelCalls);
+        "content.end.bytes": Content::End(EndReason::Bytes) => Content::End(EndReason::Bytes);
+        "content.end.time": Content::End(EndReason::Time) => Content::End(EndReason::Time);
+        "content.end.model": Content::End(EndReason::Model) => Content::End(EndReason::Model);
+        "content.end.empty": Content::End(EndReason::Empty) => Content::End(EndReason::Empty);
+        "content.end.failed": Content::End(EndReason::Failed) => Content::End(EndReason::Failed);
     });
     shapes.push(shape("end_reason", EndReason::Time));
     let row = RawRow {
-        id: "msg_01kagq8t000000000000000009".to_owned(),
         seq: 5,
-        in_reply_to: Some("msg_01kagq8t000000000000000001".to_owned()),
-        timestamp: AT,
-        kind: "chat".to_owned(),
-        platform_id: Some("per_01kagq8t000000000000000001".to_owned()),
-        channel_type: Some("loopback".to_owned()),
-        thread_id: Some("t1".to_owned()),
-        content: r#"{"reply":"itm_01kagq8t000000000000000001"}"#.to_owned(),
         turn: "trn_01kagq8t000000000000000001".to_owned(),
-        call_id: Some("call_01kagq8t000000000000000001".to_owned()),
-    };
-    let bare = RawRow {
-        in_reply_to: None,
-        platform_id: None,
-        channel_type: None,
-        thread_id: None,
-        call_id: None,
-        ..row.clone()
+        content: r#"{"reply":"itm_01kagq8t000000000000000001"}"#.to_owned(),
     };
     let row_digest = row.digest();
     shapes.push(shape("raw_row", row));
-    shapes.push(shape("raw_row.bare", bare));
     shapes.push(shape("raw_row.digest", row_digest));
-    shapes.push(shape("progress", Progress { key: "turn".to_owned(), value: "trn_x".to_owned(), at: AT }));
+    let message = "msg_01kagq8t000000000000000001".to_owned();
+    shapes.push(shape("progress", Progress { message, status: "processing".to_owned(), at: AT }));
     shapes
 }
 
-/// Makes the shape of an action, which has its own strict functions for writing and reading instead of a derive.
-fn action(name: &str, sample: Action) -> Shape {
-    let bytes = sample.to_json().into_bytes();
-    let read_back =
-        move |file: &[u8]| match Action::parse(std::str::from_utf8(file).map_err(|error| error.to_string())?) {
-            Ok(found) if found == sample => Ok(()),
-            Ok(found) => Err(format!("reads back as {found:?}, which is not {sample:?}")),
-            Err(error) => Err(format!("does not read back: {error}")),
-        };
+/// Makes the shape of the payload of a change, which has its own strict reader instead of a derive.
+fn change(name: &str, kind: ChangeKind, payload: &str) -> Shape {
+    let read = move |text: &[u8]| {
+        let payload: Payload = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+        Change::parse(kind, &payload).map_err(|error| error.to_string())
+    };
+    let sample = read(payload.as_bytes()).expect("of its kind");
+    let bytes = ironclaw_contract::canonical::to_vec(&sample.payload());
+    let read_back = move |file: &[u8]| match read(file)? {
+        found if found == sample => Ok(()),
+        found => Err(format!("reads back as {found:?}, which is not {sample:?}")),
+    };
     Shape {
         name: name.to_owned(),
-        of: "Action".to_owned(),
+        of: "Change".to_owned(),
         bytes,
         read_back: Box::new(read_back),
-        takes: Box::new(|text| std::str::from_utf8(text).is_ok_and(|text| Action::parse(text).is_ok())),
+        takes: Box::new(move |text| read(text).is_ok()),
     }
 }
 
-fn actions() -> Vec<Shape> {
-    let samples = [
-        Action::ScheduleTask(ScheduleTask {
-            prompt: "water the plants".to_owned(),
-            run_at: Some("2026-11-22T08:00:00Z".to_owned()),
-            recurrence: Some("daily".to_owned()),
-            ..ScheduleTask::default()
-        }),
-        Action::ScheduleTask(ScheduleTask { prompt: "water the plants".to_owned(), ..ScheduleTask::default() }),
-        Action::AskUserQuestion(AskUserQuestion {
-            question: "Which environment?".to_owned(),
-            options: vec!["staging".to_owned(), "production".to_owned()],
-            allow_freeform: true,
-        }),
-        Action::AskUserQuestion(AskUserQuestion {
-            question: "Which environment?".to_owned(),
-            options: vec![],
-            allow_freeform: false,
-        }),
-        Action::SkillInstall {
-            skill: SkillInstall { skill: "weather".to_owned(), version: "1.2.0".to_owned() },
-            reason: "people ask for it".to_owned(),
-        },
-    ];
-    let name = |action: &Action| match action {
-        Action::ScheduleTask(ScheduleTask { run_at: Some(_), .. }) => "action.schedule_task",
-        Action::ScheduleTask(ScheduleTask { run_at: None, .. }) => "action.schedule_task.bare",
-        Action::AskUserQuestion(AskUserQuestion { allow_freeform: true, .. }) => "action.ask_user_question",
-        Action::AskUserQuestion(AskUserQuestion { allow_freeform: false, .. }) => "action.ask_user_question.bare",
-        Action::SkillInstall { .. } => "action.skill_install",
-        Action::Change { .. } => "in `changes`",
-    };
-    samples.into_iter().map(|sample| self::action(name(&sample), sample)).collect()
-}
-
 fn changes() -> Vec<Shape> {
-    let change = |kind: ChangeKind| {
+    let of_kind = |kind: ChangeKind| {
         let payload = match kind {
             ChangeKind::Persona => r#"{"instructions":"Answer briefly."}"#,
             ChangeKind::EnabledTools => r#"["read_file","search_files"]"#,
@@ -375,25 +322,17 @@ fn changes() -> Vec<Shape> {
             | ChangeKind::Schedule
             | ChangeKind::Groups
             | ChangeKind::Skills => {
-                unreachable!("no action: see `of_people`")
+                unreachable!("no agent may ask for it: see `of_people`")
             }
         };
-        let payload: Payload = serde_json::from_str(payload).expect("an object or a list");
-        let change = Change::parse(kind, &payload).expect("of its kind");
-        let sample = Action::Change { change, reason: "it was asked for".to_owned() };
-        action(&format!("action.{kind}"), sample)
+        change(&format!("change.{kind}"), kind, payload)
     };
     let rules = r#"{"channel":"desk","engage":"mention_sticky","from":"all","ignored":"drop","sharing":"shared","unknown":"public"}"#;
-    let payload: Payload = serde_json::from_str(rules).expect("an object");
-    let change_of_rules = Change::parse(ChangeKind::Wiring, &payload).expect("of its kind");
-    let rules = action("action.wiring.rules", Action::Change { change: change_of_rules, reason: "a group".to_owned() });
+    let rules = change("change.wiring.rules", ChangeKind::Wiring, rules);
     let difference = r#"{"add":["run_command"],"remove":["write_file"]}"#;
-    let payload: Payload = serde_json::from_str(difference).expect("an object");
-    let change_of_some = Change::parse(ChangeKind::EnabledTools, &payload).expect("of its kind");
-    let sample = Action::Change { change: change_of_some, reason: "it was asked for".to_owned() };
-    let difference = action("action.enabled_tools.difference", sample);
+    let difference = change("change.enabled_tools.difference", ChangeKind::EnabledTools, difference);
     ChangeKind::for_agents()
-        .map(change)
+        .map(of_kind)
         .chain([difference, rules])
         .chain(of_people())
         .chain(skills::changes())

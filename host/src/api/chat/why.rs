@@ -16,7 +16,6 @@ use crate::registry::{Person, Role};
 use crate::turns::{endpoint_words, turn};
 use axum::Json;
 use axum::extract::Path;
-use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::seam::message::Status;
 use ironclaw_contract::seam::outbound::Progress;
 use ironclaw_operator::{ChainLink, EndpointWords, MessageView, ModelFailure, Receipt, Stage, Why};
@@ -74,7 +73,7 @@ async fn words(api: &Api, person: &Person, view: &MessageView) -> Result<Vec<End
     Ok(api.state().read(move |tx| endpoint_words::for_turn(tx, &record.wrapping, turn)).await?)
 }
 
-/// Returns the progress notes of the sandbox about this message and its turn, verbatim.
+/// Returns the progress notes of the sandbox about this message, verbatim.
 fn progress(api: &Api, view: &MessageView) -> Vec<String> {
     let shown = api.sessions.shown(view.session_id);
     let says = |note: &Progress| {
@@ -82,10 +81,8 @@ fn progress(api: &Api, view: &MessageView) -> Vec<String> {
         if view.notice {
             return None;
         }
-        let about_message = note.key.parse::<MessageId>().is_ok_and(|message| message == view.message_id);
-        let about_turn = view.turn_id.is_some_and(|turn| note.value.contains(&turn.to_string()));
-        (about_message || about_turn)
-            .then(|| format!("{} {} at {}", note.key, note.value, ironclaw_ledger::rfc3339(note.at)))
+        let is_about = note.message.parse() == Ok(view.message_id);
+        is_about.then(|| format!("{} {} at {}", note.message, note.status, ironclaw_ledger::rfc3339(note.at)))
     };
     shown.map(|shown| shown.progress.iter().filter_map(says).collect()).unwrap_or_default()
 }

@@ -15,17 +15,11 @@ use ironclaw_operator::LedgerEvent;
 use ironclaw_state::WriteTx;
 use ironclaw_store::error::Error;
 
-/// The result for the model if its sandbox wrote no row for a call.
-pub(crate) const NO_ROW: &str = "refused: the call made no row, so nothing was asked of the host";
-
-/// Returns the recorded call of a report, or the reason why the report is invalid. A call that leaves the sandbox as a row can only be
-/// reported as failed.
-pub(crate) fn reportable(call_id: CallId, found: Option<calls::CallRow>, ok: bool) -> Result<calls::CallRow, String> {
+/// Returns the recorded call of a report, or the reason why the report is invalid.
+pub(crate) fn reportable(call_id: CallId, found: Option<calls::CallRow>) -> Result<calls::CallRow, String> {
     match found {
         None => Err(format!("{call_id} is not a recorded call of the turn")),
-        Some(call) if call.runs != Some(Runs::Local) && (ok || call.runs != Some(Runs::Row)) => {
-            Err(format!("{call_id} does not run in the sandbox"))
-        }
+        Some(call) if call.runs != Some(Runs::Local) => Err(format!("{call_id} does not run in the sandbox")),
         Some(call) if call.state != CallState::Permitted => {
             Err(format!("{call_id} already has its result, or never ran"))
         }

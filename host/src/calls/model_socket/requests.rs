@@ -15,7 +15,7 @@ mod skills;
 mod waiting;
 
 use crate::calls::model_socket::Server;
-use crate::calls::model_socket::report::{NO_ROW, quote, record_unsealed, reportable};
+use crate::calls::model_socket::report::{quote, record_unsealed, reportable};
 use crate::gateway::requests;
 use crate::registry::Mode;
 use crate::registry::tools::Runs;
@@ -93,7 +93,7 @@ impl Server {
                 }
                 let found = calls::find(tx, call_id)?.filter(|call| call.session == session && call.turn == turn);
                 let target = ResultTarget { session, turn, key: &key, sealer: &shared.record().sealer };
-                let call = match reportable(call_id, found, ok) {
+                let call = match reportable(call_id, found) {
                     Ok(call) => call,
                     Err(message) => {
                         match store::agent_of(tx, session)?.mode {
@@ -104,13 +104,7 @@ impl Server {
                         return Ok(sealed(&quote(tx, &target, &text)?, target.sealer));
                     }
                 };
-                let (author, text) = match call.runs {
-                    // Only the host states the outcome of an action. A sandbox can only report that it wrote no row.
-                    Some(Runs::Row) => (Author::Host, NO_ROW.to_owned()),
-                    Some(Runs::Local | Runs::Host | Runs::Await) | None => {
-                        (Author::Tool { tool: call.tool.clone() }, text)
-                    }
-                };
+                let author = Author::Tool { tool: call.tool.clone() };
                 let body = ResultBody::new(ok, text);
                 let item = calls::record_result(
                     tx,

@@ -12,7 +12,6 @@ use crate::registry::channels::Channel;
 pub use crate::registry::live_settings::channels::Config;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
-use ironclaw_contract::seam::message::Kind;
 use ironclaw_judge::provenance::spans::Telling;
 use ironclaw_judge::scope::declared::Declaration;
 use ironclaw_operator::{ChannelKind, DenialCode, MessageFile};
@@ -20,6 +19,7 @@ use ironclaw_state::keys::{self, WrappingKey};
 use ironclaw_store::refusal::{Denied, Refusal};
 
 use crate::registry::live_settings::channels::Attempts;
+use ironclaw_store::tables::messages::Kind;
 use outgoing::{Body, Outcome};
 use std::net::SocketAddr;
 use webhook::signature::Secret;

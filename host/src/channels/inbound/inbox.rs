@@ -20,7 +20,7 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{MessageId, SessionId};
 use ironclaw_contract::seam::change::WrittenBy;
 use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
-use ironclaw_contract::seam::message::{Author, Kind, Span};
+use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_judge::Principal;
 use ironclaw_judge::provenance::{Labelled, Provenance};
@@ -31,6 +31,7 @@ use ironclaw_state::seal::Sealer;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables::messages::Kind;
 use ironclaw_store::tables::messages::{self, NewMessage};
 use ironclaw_text::lookalike;
 

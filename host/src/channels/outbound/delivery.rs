@@ -17,7 +17,7 @@ use crate::registry::tools::SEND_FILE;
 use crate::sessions::store::{OriginKind, Session};
 use crate::turns::context::OutputBody;
 use crate::turns::items::{self, NewItem, Recorded};
-use ironclaw_contract::ids::{DeliveryId, ItemId, MessageId, TurnId};
+use ironclaw_contract::ids::{ItemId, MessageId, TurnId};
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::outbound::EndReason;
 use ironclaw_contract::seam::seal::ItemKind;
@@ -133,22 +133,6 @@ pub const fn shown(state: DeliveryState) -> Receipt {
         DeliveryState::Unknown => Receipt::Unknown,
         DeliveryState::Dead | DeliveryState::Withdrawn | DeliveryState::Unplaced => Receipt::Dead,
         DeliveryState::Dropped => Receipt::Dropped,
-    }
-}
-
-/// Returns the outcome of a settled delivery in the words of the contract, with its time; `None` while it is open.
-pub fn receipt(tx: &ReadTx<'_>, id: DeliveryId) -> Result<Option<(&'static str, i64)>, ironclaw_state::Error> {
-    let found = deliveries::find(tx, id)?;
-    Ok(found.and_then(|found| Some((contract_status(found.state)?, found.settled_at?))))
-}
-
-/// Returns the contract's word for a settled delivery in this state.
-const fn contract_status(state: DeliveryState) -> Option<&'static str> {
-    match shown(state) {
-        Receipt::Received => Some("delivered"),
-        Receipt::Unknown => Some("unknown"),
-        Receipt::Dead | Receipt::Dropped => Some("failed"),
-        Receipt::Pending | Receipt::Sent | Receipt::Unsaid => None,
     }
 }
 
@@ -288,13 +272,6 @@ mod tests {
     use crate::sessions::store::tests::with_session;
     use ironclaw_contract::ids::ItemId;
     use ironclaw_store::tables::deliveries::{UNSEEN_BLOCK, mark_seen, unseen, unseen_by_session};
-
-    #[test]
-    fn only_settled_deliveries_have_a_receipt() {
-        let words = DeliveryState::ALL.map(contract_status);
-        assert_eq!(words[..4], [None, None, Some("delivered"), Some("unknown")]);
-        assert!(words[4..].iter().all(|word| *word == Some("failed")));
-    }
 
     #[test]
     fn notice_of_given_up_message_names_who_ended_and_retry() {

@@ -11,7 +11,7 @@ pub enum Place {
     Jail,
     /// In the transaction that records the call, because it concerns the record alone. [`crate::turns::calls::run`] runs it.
     Record(RecordTool),
-    /// As an action row that the sandbox writes. [`crate::runtime`] accepts it, and `ironclaw_contract::seam::action` has its arguments.
+    /// After a row of the sandbox that names the call. [`crate::runtime`] accepts it, and [`crate::turns::calls`] reads its action.
     Row,
     /// Outside of the session, when the sandbox asks for the result. [`crate::calls::executor`] runs it, at most once.
     Outside(OutsideTool),

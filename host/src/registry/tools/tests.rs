@@ -5,7 +5,6 @@ mod golden;
 use super::builtin::request_change::payload;
 use super::tool::CHECKED_KEYWORDS;
 use super::*;
-use ironclaw_contract::seam::action::Action;
 use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_contract::seam::socket::Purpose;
 use ironclaw_judge::Classes;
@@ -188,28 +187,6 @@ fn no_agent_runs_commands_unless_its_configuration_says_so() {
     assert!(usual().all(|name| find(name).is_some_and(|tool| class(tool) != Class::Exec)));
     let exec = builtin().iter().filter(|tool| class(tool) == Class::Exec).map(|tool| tool.name);
     assert_eq!(exec.collect::<Vec<_>>(), [RUN_COMMAND, NETWORK_COMMAND]);
-}
-
-#[test]
-fn the_arguments_of_an_action_are_its_json_without_the_name() {
-    for (name, mut arguments) in [
-        (
-            "schedule_task",
-            json!({ "prompt": "p", "run_at": "2030-01-01T00:00:00Z", "recurrence": "daily", "zone": "UTC", "may": ["send"] }),
-        ),
-        ("ask_user_question", json!({ "question": "q", "options": ["a"], "allow_freeform": true })),
-        ("skill_install", json!({ "payload": { "skill": "s", "version": "1" }, "reason": "r" })),
-        ("request_capability_change", json!({ "kind": "persona", "payload": { "instructions": "i" }, "reason": "r" })),
-    ] {
-        let properties = find(name).expect("built in").parameters["properties"].clone();
-        let listed: Vec<_> = properties.as_object().expect("an object").keys().collect();
-        let given: Vec<_> = arguments.as_object().expect("an object").keys().collect();
-        assert_eq!(given, listed, "{name}");
-        let object = arguments.as_object_mut().expect("an object");
-        let action = object.remove("kind").unwrap_or_else(|| json!(name));
-        object.insert("action".to_owned(), action);
-        Action::parse(&arguments.to_string()).expect("an action of the contract");
-    }
 }
 
 #[test]

@@ -209,7 +209,7 @@ fn the_scripts_lead_to_every_effect() {
     }
     let effects = "Join TakeFreeSlot NoSlot GiveSlotBack EndDrafts DropAwake SetBackoff Answer RefuseProof Abandon EndOverBound Launch \
         NoteRefusedLaunch Work Requeue Quarantine Park CountFailure AwaitBackoff Pause NoteStop RunCommand LeaveOrWait \
-        LeaveRemoved CloseLeftOver OpenTurn EndTurn CloseTurn MissDeadline ReplaceReader FindEnd Cancel Prove Sleep \
+        LeaveRemoved CloseLeftOver OpenTurn EndTurn MissDeadline ReplaceReader FindEnd Cancel Prove Sleep \
         LaunchFailed";
     let missing: Vec<_> = effects.split(' ').filter(|effect| !seen.contains(*effect)).collect();
     assert!(missing.is_empty(), "{missing:?}");

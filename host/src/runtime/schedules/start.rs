@@ -12,12 +12,12 @@ use crate::registry::{self, Identity};
 use crate::sessions::store::{self, SessionState};
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::seam::change::RunContext;
-use ironclaw_contract::seam::message::Kind;
 use ironclaw_judge::provenance::spans::Telling;
 use ironclaw_ledger::Entry;
 use ironclaw_operator::LedgerEvent;
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use ironclaw_store::refusal::Denied;
+use ironclaw_store::tables::messages::Kind;
 use ironclaw_store::tables::schedules as table;
 use ironclaw_store::tables::sessions;
 

@@ -31,7 +31,6 @@ fn begun() -> Work<Ticket> {
         (0, Event::Begun, &["Drain"]),
         (0, Event::Done, &["CloseLeftOver { keeps_attempts: true }"]),
         (0, Event::Done, &["Deliver"]),
-        (0, Event::Done, &["ProjectReceipts"]),
         (0, Event::Done, &["Watch { is_open: false }", "CheckSlot"]),
         (0, Event::Slot { is_asked_back: false }, &["OpenTurn"]),
     ]);
@@ -51,7 +50,7 @@ fn with_turn() -> Work<Ticket> {
 /// Makes work that listens and has no turn.
 fn idle() -> Work<Ticket> {
     let mut work = begun();
-    work.takes(vec![(0, Event::Opened(Opening::NoMessage), &["ProjectReceipts"]), (0, Event::Done, RESTS)]);
+    work.takes(vec![(0, Event::Opened(Opening::NoMessage), RESTS)]);
     work
 }
 
@@ -199,24 +198,20 @@ fn an_emergency_stop_and_a_breach_end_it_at_once() {
 }
 
 #[test]
-fn a_turn_is_opened_answered_and_closed_then_it_sleeps() {
+fn a_turn_is_opened_and_answered_then_it_sleeps() {
     let mut work = with_turn();
     let ended: &[&str] = &["EndTurn", "Watch { is_open: false }", "CheckSlot"];
-    let listen = |until: &str| format!("Listen {{ until: {until}, is_free: true, has_more: false }}");
-    let (closing, free) = (listen("5.02s"), listen("65s"));
+    let free = "Listen { until: 65s, is_free: true, has_more: false }";
     work.takes(vec![
         (5, Event::Rows, &["Take"]),
         (5, taken(true), ended),
-        (5, Event::Slot { is_asked_back: false }, &["MarkIdle", &closing]),
-        (6, Event::TimeOver, &["CloseTurn"]),
-        (6, Event::Done, &["Watch { is_open: false }", "CheckSlot"]),
-        (6, Event::Slot { is_asked_back: false }, &["MarkIdle", &free]),
+        (5, Event::Slot { is_asked_back: false }, &["MarkIdle", free]),
         (65, Event::TimeOver, &["Sleep { reason: Idle, shutdown: None }"]),
     ]);
 }
 
 #[test]
-fn the_next_turn_takes_the_place_of_a_closing_one() {
+fn the_next_turn_opens_at_once_if_a_message_waits() {
     let mut work = with_turn();
     work.step(Duration::from_secs(5), Event::Rows);
     work.step(Duration::from_secs(5), Event::Taken { has_more: false, closed: Some(Closed { is_waiting: true }) });
@@ -240,17 +235,14 @@ fn each_command_without_a_turn_looks_for_messages() {
 }
 
 #[test]
-fn a_wake_without_a_turn_delivers_and_projects_receipts() {
+fn a_wake_without_a_turn_delivers() {
     idle().takes(vec![
         (1, asked(CommandKind::Wake), PROCEEDS),
         (1, slot(), &["OpenTurn"]),
         (1, Event::Opened(Opening::Undelivered), &["Deliver"]),
-        (1, Event::Done, &["ProjectReceipts"]),
         (1, Event::Done, PROCEEDS),
         (1, slot(), &["OpenTurn"]),
-        // The dispatcher wakes the session after it recorded a receipt, without a message.
-        (1, Event::Opened(Opening::NoMessage), &["ProjectReceipts"]),
-        (1, Event::Done, RESTS),
+        (1, Event::Opened(Opening::NoMessage), RESTS),
     ]);
 }
 
@@ -317,7 +309,6 @@ fn commands_run_awake_or_put_the_session_to_sleep() {
     }
     with_turn().takes(vec![
         (1, asked(CommandKind::Wake), &["Deliver"]),
-        (1, Event::Done, &["ProjectReceipts"]),
         (1, Event::Done, &["Watch { is_open: true }", "Listen { until: 30s, is_free: false, has_more: false }"]),
     ]);
     idle().takes(vec![(1, asked(CommandKind::Prove), &["Prove(Ticket(Prove, 7))"]), (1, Event::Done, PROCEEDS)]);

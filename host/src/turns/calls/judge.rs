@@ -2,7 +2,7 @@
 //!
 //! Pure: never runs or records a call. [`ironclaw_judge`] has the stages; this file brings what they read. See [`crate::registry::tools`].
 
-use super::action::action_in;
+use super::action::Action;
 use super::canonical_text::{self, digest};
 use super::http::{self, Network};
 use super::output_body::Call;
@@ -344,10 +344,10 @@ const fn refused(code: DenialCode, detail: String) -> Judgement {
     Judgement::Refused { code, detail, bound: None }
 }
 
-/// Permits a call, unless it must become a row and its arguments are no action: a row must contain an action.
+/// Permits a call, unless it goes out as a row and its arguments make no action: no row is written for nothing.
 fn permitted(tool: &str, arguments: Option<&Map<String, Value>>, class: Class, runs: Runs) -> Judgement {
     match runs {
-        Runs::Row => match action_in(tool, arguments.cloned().unwrap_or_default()) {
+        Runs::Row => match Action::read(tool, arguments.cloned().unwrap_or_default()) {
             Ok(_) => Judgement::Permitted { class, runs },
             Err(detail) => refused(DenialCode::CallMalformed, detail),
         },

@@ -6,12 +6,27 @@ mod row;
 pub use load::{Load, waiting_of_person, waiting_on_channel};
 pub use row::{InSession, Message, MessagePosition, NewMessage, Waiting};
 
-use crate::rows::rows;
 use ironclaw_contract::ids::{MessageId, PersonId, QuestionId, SessionId, TurnId};
-use ironclaw_contract::seam::message::{Kind, Status};
+use ironclaw_contract::seam::message::Status;
 use ironclaw_judge::Principal;
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::params;
+
+ironclaw_contract::words! {
+    /// The kind of a message, by its origin.
+    pub enum Kind {
+        /// A message of a person or of another agent.
+        Chat = "chat",
+        /// A scheduled task that is due.
+        Task = "task",
+        /// A message from a webhook channel.
+        Webhook = "webhook",
+        /// A message of the host itself.
+        System = "system",
+    }
+}
+
+ironclaw_contract::stored_as_text!(Kind);
 
 /// The condition for the messages of the turn `?1`. The list of a turn keeps a message that a retry took into another turn.
 const OF_TURN: &str = "id IN (SELECT value FROM turns, json_each(message_ids) WHERE turns.id = ?1) AND turn_id = ?1";
@@ -319,28 +334,6 @@ pub fn unfinished_count(tx: &ReadTx<'_>) -> Result<u64, Error> {
 pub fn mark_delivered(tx: &mut WriteTx<'_>, turn: TurnId) -> Result<(), Error> {
     let sql = format!("UPDATE messages SET status = 'delivered' WHERE {OF_TURN} AND status = 'completed'");
     tx.execute(&sql, [turn]).map(drop)
-}
-
-rows! {
-    /// The fields of a message in the inbound queue, in addition to those of its item.
-    #[derive(Debug)]
-    pub struct Projected {
-        /// The kind of the message.
-        pub kind: Kind,
-        /// Milliseconds since the epoch.
-        pub received_at: i64,
-        pub channel: String,
-        /// Its sender on that channel.
-        pub sender: String,
-        /// The person or other principal of the sender.
-        pub principal: String,
-    }
-}
-
-/// Returns the fields of a message for the inbound queue.
-pub fn projected(tx: &ReadTx<'_>, id: MessageId) -> Result<Option<Projected>, Error> {
-    let sql = "SELECT kind, received_at, channel, sender, principal FROM messages WHERE id = ?1";
-    tx.find(sql, [id], Projected::read)
 }
 
 /// Returns the ids of at most `most` answered messages whose item was dropped and whose turn has no delivery, as a JSON array, or

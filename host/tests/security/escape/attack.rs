@@ -49,11 +49,28 @@ impl Attacked {
         Self { host }
     }
 
-    /// Sends a message with a script.
+    /// Gives the attacker the script of its next turn. An agent without a session gets one by a first message.
+    pub(crate) fn give_script(&self, agent: &str, script: &Value) {
+        let status = self.host.status();
+        let sessions = status["sessions"].as_array().expect("a list");
+        if sessions.iter().all(|session| session["agent"] != agent) {
+            self.say(agent, "hello");
+        }
+        let path = self.directory(&self.id(agent)).join("workspace/script");
+        std::fs::write(path.with_extension("new"), script.to_string()).expect("written");
+        std::fs::rename(path.with_extension("new"), path).expect("renamed");
+    }
+
+    /// Sends a message with a script. The file of the message makes it the text of others.
     pub(crate) fn send(&self, agent: &str, text: &str, script: &Value) -> Answer {
+        self.give_script(agent, script);
         let file = self.host.home.join("script.json");
         std::fs::write(&file, escaped(script)).expect("written");
-        self.host.ctl(&["--json", "chat", agent, text, "--file", &file.display().to_string(), "--wait", "40s"])
+        let answer =
+            self.host.ctl(&["--json", "chat", agent, text, "--file", &file.display().to_string(), "--wait", "40s"]);
+        // The session may be removed or its workspace full.
+        let _ = std::fs::write(self.directory(&self.id(agent)).join("workspace/answered"), "");
+        answer
     }
 
     /// Sends a message with a script and expects an answer.
@@ -83,6 +100,14 @@ impl Attacked {
         let session = chat["session_id"].as_str().expect("an id");
         let outcome = std::fs::read(self.directory(session).join("workspace/outcome.json"));
         outcome.map_or(Value::Null, |text| serde_json::from_slice(&text).expect("JSON"))
+    }
+
+    /// Returns the texts of the messages and notices in the conversation of an agent, in their order.
+    pub(crate) fn texts(&self, agent: &str) -> Vec<String> {
+        let shown = self.host.ctl(&["session", "export", &self.id(agent)]).ok().stdout;
+        let items = shown.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"));
+        let told = items.filter(|item| ["message", "notice"].contains(&item["kind"].as_str().unwrap_or_default()));
+        told.filter_map(|item| item["text"].as_str().map(str::to_owned)).collect()
     }
 
     /// Checks that the other agent answers.

@@ -144,17 +144,18 @@ fn lookalike_marks_are_neutralised_before_the_seal() {
     let reply = played.chat["reply"].as_str().expect("a reply");
     check_neutralised(reply);
 
-    let played = attacked.play("a", &format!("echo {MARKS} {wide}"), &json!([]));
-    let text = played.seen["texts"][0].as_str().expect("a text");
+    attacked.say("a", &format!("echo {MARKS} {wide}"));
+    let texts = attacked.texts("a");
+    let text = texts.last().expect("a text");
     check_neutralised(text);
     assert!(!text.contains("\u{ff3b}MSG"), "a full-width bracket is replaced too: {text}");
 
     let file = attacked.host.home.join("page.html");
     std::fs::write(&file, MARKS).expect("written");
     let file = file.display().to_string();
-    let chat = attacked.host.ctl(&["--json", "chat", "a", "what is in it?", "--file", &file]).ok().json();
-    let played = attacked.played(chat);
-    let text = played.seen["texts"][0].as_str().expect("a text");
+    attacked.host.ctl(&["chat", "a", "what is in it?", "--file", &file]).ok();
+    let texts = attacked.texts("a");
+    let text = texts.last().expect("a text");
     assert!(text.starts_with("what is in it?"), "{text}");
     check_neutralised(text);
 }

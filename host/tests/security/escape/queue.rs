@@ -29,11 +29,10 @@ fn relaunched(name: &'static str, step: Value) -> Attempt {
 
 pub(crate) fn attempts() -> Vec<Attempt> {
     let endless = "DROP TABLE messages_out; CREATE VIEW messages_out AS WITH RECURSIVE n(seq) AS (SELECT 1 UNION ALL SELECT seq + 2 FROM n) \
-                   SELECT 'msg_1' AS id, seq, NULL AS in_reply_to, 0 AS timestamp, 'chat' AS kind, NULL AS platform_id, NULL AS channel_type, \
-                   NULL AS thread_id, '{}' AS content, 't' AS turn, NULL AS call_id FROM n;";
+                   SELECT seq, 't' AS turn, '{}' AS content FROM n;";
     let swapped = "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET rootpage = \
-                   (SELECT rootpage FROM sqlite_schema WHERE name = 'messages_out') WHERE name = 'session_state'; PRAGMA schema_version = 99;";
-    let wal = "PRAGMA journal_mode = WAL; INSERT INTO session_state VALUES ('a', 'b', 0);";
+                   (SELECT rootpage FROM sqlite_schema WHERE name = 'messages_out') WHERE name = 'processing_ack'; PRAGMA schema_version = 99;";
+    let wal = "PRAGMA journal_mode = WAL; INSERT INTO processing_ack VALUES ('a', 'completed', 0);";
     vec![
         sql(
             "additional_view_quarantines_the_session",
@@ -43,7 +42,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         sql("infinite_view_instead_of_a_table_quarantines", endless, "unexpected: CREATE VIEW messages_out"),
         sql(
             "additional_trigger_quarantines_the_session",
-            "CREATE TRIGGER t AFTER INSERT ON session_state BEGIN DELETE FROM messages_out; END;",
+            "CREATE TRIGGER t AFTER INSERT ON processing_ack BEGIN DELETE FROM messages_out; END;",
             "unexpected: CREATE TRIGGER t",
         ),
         sql(
@@ -57,7 +56,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
             "CREATE INDEX i ON messages_out (turn);",
             "unexpected: CREATE INDEX i",
         ),
-        sql("missing_table_quarantines_the_session", "DROP TABLE session_state;", "a table is missing"),
+        sql("missing_table_quarantines_the_session", "DROP TABLE processing_ack;", "a table is missing"),
         sql(
             "additional_column_quarantines_the_session",
             "ALTER TABLE messages_out ADD COLUMN approved TEXT;",

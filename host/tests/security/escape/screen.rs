@@ -52,6 +52,7 @@ fn checked(name: &'static str, script: impl Fn() -> Vec<Value> + 'static) -> Att
 fn check_chat(attacked: &Attacked, says: &str, script: &Value) {
     let file = attacked.host.home.join("paint.json");
     std::fs::write(&file, super::attack::escaped(script)).expect("written");
+    attacked.give_script("a", script);
     let answer = attacked.host.ctl(&["chat", "a", says, "--file", &file.display().to_string()]).ok();
     assert!(answer.stdout.contains("\\u{1b}"), "the sequence is printed in escaped form: {}", answer.stdout);
     let found = answer.stdout.chars().chain(answer.stderr.chars()).find(|character| can_control_a_terminal(*character));
@@ -61,8 +62,8 @@ fn check_chat(attacked: &Attacked, says: &str, script: &Value) {
 pub(crate) fn attempts() -> Vec<Attempt> {
     let quoted = CONTROL_TEXT.replace('\'', "''");
     let progress = format!(
-        "INSERT INTO session_state VALUES ('turn', '{quoted}', 9999999999999), ('{quoted}', 'x', 9999999999998); \
-         INSERT INTO processing_ack VALUES ('{{message}}', 'processing', 9999999999999);"
+        "PRAGMA ignore_check_constraints = ON; \
+         INSERT INTO processing_ack VALUES ('{{message}}', '{quoted}', 9999999999999), ('{quoted}', 'x', 9999999999998);"
     );
     let table = format!("CREATE TABLE \"{quoted}\" (y);");
     vec![
@@ -104,18 +105,11 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         checked("escape_in_a_refused_row_is_not_printed_raw", || {
             vec![
                 json!({ "row": { "content": CONTROL_TEXT } }),
-                json!({ "row": { "kind": "system", "content": { "action": CONTROL_TEXT } } }),
+                json!({ "row": { "content": { "call": CONTROL_TEXT } } }),
                 ring(),
             ]
         })
-        .rows(&["it is no reply and no end", "it names an unknown action"]),
-        checked("escape_in_an_address_is_not_printed_raw", || {
-            vec![
-                json!({ "row": { "content": { "end": "failed" }, "channel": CONTROL_TEXT, "platform": CONTROL_TEXT } }),
-                ring(),
-            ]
-        })
-        .rows(&["it is addressed to another place than its session's origin"]),
+        .rows(&["it names no reply, no end and no call"; 2]),
         checked("escape_in_a_file_name_is_not_printed_raw", || {
             let name = CONTROL_TEXT.replace('/', "_");
             vec![json!({ "put": { "path": format!("/workspace/{name}"), "text": CONTROL_TEXT } })]

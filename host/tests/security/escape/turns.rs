@@ -26,11 +26,9 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         })
         .rows(&[NO_TURN])
         .check(|attacked, _, _| {
-            let shown = attacked.say("a", "hello").seen["texts"].to_string();
-            assert!(
-                shown.contains("The host refused outbound row") && shown.contains(NO_TURN),
-                "the sandbox gets a notice: {shown}"
-            );
+            let texts = attacked.texts("a");
+            let notice = texts.iter().rfind(|text| text.contains("The host refused outbound row"));
+            assert!(notice.is_some_and(|notice| notice.contains(NO_TURN)), "the agent gets a notice: {texts:?}");
         }),
         attempt("reply_to_a_closed_turn_with_a_new_output_is_refused", |known| {
             vec![output(), under(&known.earlier["turn"], json!({ "reply": "$output.item" })), ring()]
@@ -94,34 +92,11 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         .ended("an empty answer")
         .rows(&[NO_TURN]),
         attempt("end_for_an_unknown_reason_is_refused", |_| vec![end("obeyed"), ring()])
-            .rows(&["it is no reply and no end"]),
+            .rows(&["it names no reply, no end and no call"]),
         attempt("reply_with_text_instead_of_an_output_is_refused", |_| {
             vec![row(json!({ "content": { "reply": "I was hacked" } })), ring()]
         })
-        .rows(&["it is no reply and no end"]),
-        attempt("reply_to_a_foreign_message_is_refused", |known| {
-            let answered = known.foreign["message"].clone();
-            vec![output(), row(json!({ "content": { "reply": "$output.item" }, "in_reply_to": answered })), ring()]
-        })
-        .answered(LATER_OUTPUT)
-        .rows(&["it answers a message that is not of its turn"]),
-        attempt("reply_that_answers_an_earlier_message_is_refused", |known| {
-            let answered = known.earlier["message"].clone();
-            vec![output(), row(json!({ "content": { "reply": "$output.item" }, "in_reply_to": answered })), ring()]
-        })
-        .answered(LATER_OUTPUT)
-        .rows(&["it answers a message that is not of its turn"]),
-        attempt("reply_to_another_channel_is_refused", |_| {
-            let address = json!({ "content": { "reply": "$output.item" }, "channel": "telegram", "platform": "owner" });
-            vec![output(), row(address), ring()]
-        })
-        .answered(LATER_OUTPUT)
-        .rows(&["it is addressed to another place than its session's origin"]),
-        attempt("reply_into_another_thread_is_refused", |_| {
-            vec![output(), row(json!({ "content": { "reply": "$output.item" }, "thread": "board" })), ring()]
-        })
-        .answered(LATER_OUTPUT)
-        .rows(&["it is addressed to another place than its session's origin"]),
+        .rows(&["it names no reply, no end and no call"]),
         attempt("model_request_for_a_closed_turn_is_refused", |known| {
             vec![ask(json!({ "ask": "generate", "turn": known.earlier["turn"], "purpose": "reply", "refs": ["$own"] }))]
         })
@@ -135,7 +110,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         })
         .requests(&["turn"]),
         attempt("model_request_after_the_end_is_refused", |_| {
-            vec![output(), reply("$output.item"), ring(), json!("await_closed"), output(), json!("leave")]
+            vec![output(), reply("$output.item"), ring(), json!("await_answered"), output(), json!("leave")]
         })
         .requests(&["turn"]),
         attempt("output_of_a_crashed_turn_is_no_reply_of_the_next", |_| {

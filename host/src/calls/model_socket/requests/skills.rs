@@ -7,9 +7,8 @@ use crate::calls::model_socket::Server;
 use crate::reach::skills::Wanted;
 use crate::registry::skills::{self, Asker};
 use crate::registry::tools::{REQUEST_CHANGE, SKILL_INSTALL};
-use crate::turns::calls::{self, ReadCall};
+use crate::turns::calls::{Action, ReadCall, SkillInstall};
 use ironclaw_contract::ids::TurnId;
-use ironclaw_contract::seam::action::{Action, SkillInstall};
 use ironclaw_operator::{Bound, DenialCode};
 use ironclaw_state::WriteTx;
 use ironclaw_store::error::Error;
@@ -42,8 +41,7 @@ impl Server {
                 continue;
             }
             // A call that is no valid action is refused by the judgement.
-            let Ok(Action::SkillInstall { skill, .. }) =
-                calls::action_in(tool, call.arguments().cloned().unwrap_or_default())
+            let Ok(Action::Install { skill, .. }) = Action::read(tool, call.arguments().cloned().unwrap_or_default())
             else {
                 continue;
             };
@@ -89,7 +87,7 @@ impl Server {
     }
 }
 
-/// Writes the version that was resolved into the arguments of a call, so that the row names exactly this package.
+/// Writes the version that was resolved into the arguments of a call, so that the call names exactly this package.
 fn write_version(call: &mut ReadCall, version: &str) {
     if let Ok(arguments) = call.arguments_mut()
         && let Some(payload) = arguments.get_mut("payload").and_then(Value::as_object_mut)

@@ -7,13 +7,14 @@ use super::{Error, Recorded, Text, content_key, insert};
 use crate::registry::{Identity, LOOPBACK};
 use crate::sessions::store::Session;
 use ironclaw_contract::ids::{MessageId, PersonId, QuestionId};
-use ironclaw_contract::seam::message::{Author, Kind, Span};
+use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_judge::provenance::{Labelled, Labels, Provenance};
 use ironclaw_judge::scope::recorded::Recorded as Scope;
 use ironclaw_judge::{Classes, Principal};
 use ironclaw_state::WriteTx;
 use ironclaw_state::keys::WrappingKey;
 use ironclaw_state::seal::Sealer;
+use ironclaw_store::tables::messages::Kind;
 use ironclaw_store::tables::messages::{self, NewMessage};
 use ironclaw_text::lookalike;
 

@@ -1,10 +1,10 @@
 //! Tests of declarations and of channels that tell no quotes, and a plain message for other tests.
 
 use super::*;
-use ironclaw_contract::seam::message::Kind;
 use ironclaw_judge::provenance::spans::Telling;
 use ironclaw_judge::scope::declared::Declaration;
 use ironclaw_judge::{Class, Classes};
+use ironclaw_store::tables::messages::Kind;
 
 /// Returns a message on the loopback without files, mentions or a declaration.
 pub(crate) fn received(text: &str) -> Received {

@@ -386,12 +386,7 @@ impl Simulation {
                 self.answer(&ticket);
                 return None;
             }
-            Effect::Drain
-            | Effect::Deliver
-            | Effect::ProjectReceipts
-            | Effect::ReplaceReader
-            | Effect::CloseTurn
-            | Effect::MoveDeadline(_) => self.done_or_slept(),
+            Effect::Drain | Effect::Deliver | Effect::ReplaceReader | Effect::MoveDeadline(_) => self.done_or_slept(),
             Effect::CloseLeftOver { .. } => {
                 self.waiting += u32::from(self.is_open());
                 self.close();

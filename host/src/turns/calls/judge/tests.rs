@@ -1,6 +1,5 @@
 //! Tests of the judgement of a call with the facts of its turn. See [`super`].
 
-use super::super::action::action_of;
 use super::*;
 use crate::registry::Mode;
 use crate::registry::destinations::State;
@@ -240,34 +239,4 @@ fn digest_depends_on_tool_and_value_but_not_on_key_order() {
     assert_eq!(of("read_file", r#"{"a":1,"b":2}"#), of("read_file", r#"{ "b": 2.0, "a": 1 }"#));
     assert_ne!(of("read_file", r#"{"a":1}"#), of("write_file", r#"{"a":1}"#));
     assert_ne!(of("read_file", r#"{"a":1}"#), of("read_file", r#"{"a":"1"}"#));
-}
-
-#[test]
-fn invalid_action_gives_its_reason() {
-    let read = |tool: &str, arguments: &str| {
-        action_of(&Call { call_id: CallId::new(), tool: tool.into(), arguments: arguments.into(), inputs: Vec::new() })
-    };
-    assert!(read("schedule_task", r#"{"prompt":"p","recurrence":"daily"}"#).is_ok());
-    assert!(read("schedule_task", r#"{"prompt":"p"}"#).unwrap_err().contains("recurrence"));
-    assert!(read("schedule_task", r#"{"prompt":"p","recurrence":"banana"}"#).is_err());
-    let change = r#"{"kind":"persona","payload":{"instructions":"i"},"reason":"r"}"#;
-    assert_eq!(read("request_capability_change", change).expect("an action").name(), "persona");
-    assert!(read("request_capability_change", r#"{"payload":{}}"#).is_err());
-    let exec = r#"{"kind":"exec","payload":{}}"#;
-    assert!(read("request_capability_change", exec).unwrap_err().contains("exec"));
-    assert!(read("schedule_task", r#"{"prompt":"p","action":"persona"}"#).is_err());
-}
-
-#[test]
-fn change_of_a_kind_that_is_an_action_is_refused() {
-    for (kind, rest) in [
-        ("ask_user_question", r#""question":"q""#),
-        ("schedule_task", r#""prompt":"p","recurrence":"daily""#),
-        ("settings", r#""payload":{"mode":"dangerous_off"},"reason":"r""#),
-    ] {
-        let arguments = format!(r#"{{"kind":"{kind}",{rest}}}"#);
-        let call =
-            Call { call_id: CallId::new(), tool: "request_capability_change".into(), arguments, inputs: Vec::new() };
-        assert!(action_of(&call).expect_err(kind).contains("is not a kind of change"), "{kind}");
-    }
 }

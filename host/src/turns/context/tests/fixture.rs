@@ -22,7 +22,7 @@ use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{BootId, CallId, ItemId, MessageId, PersonId};
 use ironclaw_contract::seam::change::{Engage, Packages, Senders, UnknownSenders, Wiring};
 use ironclaw_contract::seam::egress::{Commands, Egress};
-use ironclaw_contract::seam::message::{Author, Kind, Span};
+use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_contract::seam::socket::{Context, RefusalCode};
 use ironclaw_judge::egress::Loopback;
@@ -35,6 +35,7 @@ use ironclaw_state::keys::{ContentKey, SecretText, WrappingKey};
 use ironclaw_state::seal::Sealer;
 use ironclaw_store::record;
 use ironclaw_store::tables::mcp as table;
+use ironclaw_store::tables::messages::Kind;
 use jiff::tz::{self, TimeZone};
 use serde_json::{Value, json};
 

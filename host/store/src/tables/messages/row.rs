@@ -2,9 +2,10 @@
 //!
 //! Has no SQL: see [`super`].
 
+use super::Kind;
 use crate::rows::rows;
 use ironclaw_contract::ids::{MessageId, PersonId, SessionId, TurnId};
-use ironclaw_contract::seam::message::{Kind, Status};
+use ironclaw_contract::seam::message::Status;
 use ironclaw_judge::Principal;
 
 rows! {

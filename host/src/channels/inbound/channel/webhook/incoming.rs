@@ -5,10 +5,10 @@
 use crate::channels::inbound::channel::Received;
 use crate::channels::inbound::channel::checks::{check_files, check_group, check_mentions, check_sender, check_thread};
 use ironclaw_contract::canonical::{self, Digest, Limits};
-use ironclaw_contract::seam::message::Kind;
 use ironclaw_judge::provenance::spans::Telling;
 use ironclaw_operator::{DenialCode, MessageFile};
 use ironclaw_store::refusal::Refusal;
+use ironclaw_store::tables::messages::Kind;
 use ironclaw_text::json;
 use serde::Deserialize;
 
