@@ -155,7 +155,7 @@ impl Acceptance<'_> {
         if let Some(why) = why {
             return self.refuse(tx, row, Some(open), why);
         }
-        let delivery = delivery::intend_reply(tx, session, Some(open.id), item, None, self.receives_here)?;
+        let delivery = delivery::intend_reply(tx, session, Some(open.id), item, self.receives_here)?;
         turn::close(tx, open, Close::Answered, TurnEnd::Replied)?;
         items::enforce_before(tx, session.id, &self.record().retention, seq)?;
         store::reset_failures(tx, session.id)?;

@@ -5,7 +5,6 @@ CREATE TABLE rebuilt (
   session_id TEXT REFERENCES sessions (id),
   turn_id TEXT,
   item TEXT,
-  row_id TEXT,
   call_id TEXT,                            -- the call of a message to a destination; null for a reply and a notice
   person_id TEXT REFERENCES people (id) ON DELETE CASCADE,
   about TEXT,
@@ -29,9 +28,9 @@ CREATE TABLE rebuilt (
   CHECK ((session_id IS NULL) = (item IS NULL) AND (session_id IS NULL) = (person_id IS NOT NULL)
     AND (person_id IS NULL) = (about IS NULL) AND (person_id IS NULL) = (subject IS NULL))
 ) STRICT;
-INSERT INTO rebuilt (rowid, id, session_id, turn_id, item, row_id, call_id, channel, generation, platform_id, thread_id, group_id,
+INSERT INTO rebuilt (rowid, id, session_id, turn_id, item, call_id, channel, generation, platform_id, thread_id, group_id,
     over_network, state, attempts, next_at, reason, created_at, settled_at, seen_at, unseen)
-  SELECT rowid, id, session_id, turn_id, item, row_id, call_id, channel, generation, platform_id, thread_id, group_id,
+  SELECT rowid, id, session_id, turn_id, item, call_id, channel, generation, platform_id, thread_id, group_id,
     over_network, state, attempts, next_at, reason, created_at, settled_at, seen_at, unseen
   FROM deliveries ORDER BY rowid;
 INSERT INTO rebuilt (id, person_id, about, subject, channel, generation, platform_id, thread_id, state, is_obsolete, attempts, next_at,

@@ -73,9 +73,8 @@ pub fn intend(
     session: &Session,
     turn: Option<TurnId>,
     item: ItemId,
-    row: Option<MessageId>,
 ) -> Result<Delivery, ironclaw_state::Error> {
-    intend_reply(tx, session, turn, item, row, false)
+    intend_reply(tx, session, turn, item, false)
 }
 
 /// Records the intent to deliver a reply to its address. With `receives_here`, a delivery that stays on this host gets the state
@@ -85,13 +84,12 @@ pub fn intend_reply(
     session: &Session,
     turn: Option<TurnId>,
     item: ItemId,
-    row: Option<MessageId>,
     receives_here: bool,
 ) -> Result<Delivery, ironclaw_state::Error> {
     let to = reply_address(tx, session, turn)?;
     let over_network = channel::is_over_network(&to.channel);
     let new = NewDelivery {
-        payload: Payload::Item(SentItem { session: session.id, turn, item, row_id: row, call: None }),
+        payload: Payload::Item(SentItem { session: session.id, turn, item, call: None }),
         to: &to,
         over_network,
         state: if receives_here && !over_network { DeliveryState::Received } else { DeliveryState::Intent },
@@ -183,7 +181,7 @@ pub fn notify(
     };
     let id = draft.id();
     draft.record(tx, session.id, sealer)?;
-    Ok(intend(tx, session, turn, id, None)?)
+    Ok(intend(tx, session, turn, id)?)
 }
 
 /// The process that ended the last attempt at a message.
@@ -298,7 +296,7 @@ mod tests {
             };
             let mut replies = Vec::new();
             for number in 1..=(2 * UNSEEN_BLOCK + 10) {
-                let reply = intend(tx, session, None, ItemId::new(), None).expect("intended");
+                let reply = intend(tx, session, None, ItemId::new()).expect("intended");
                 receive(tx, &reply).expect("received");
                 if number % 2 == 0 {
                     mark_seen(tx, reply.id, 1).expect("seen");

@@ -8,7 +8,7 @@ pub use unseen::{UNSEEN_BLOCK, mark_seen, mark_seen_of_turn, unseen, unseen_by_s
 
 use super::destinations::ReplyAddress;
 use crate::rows::rows;
-use ironclaw_contract::ids::{CallId, DeliveryId, ItemId, MessageId, PersonId, SessionId, TurnId};
+use ironclaw_contract::ids::{CallId, DeliveryId, ItemId, PersonId, SessionId, TurnId};
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{Row, params};
 use std::collections::HashSet;
@@ -93,8 +93,6 @@ rows! {
         /// The turn that it answers.
         pub turn: Option<TurnId> = "turn_id",
         pub item: ItemId,
-        /// The outbound row that requested it, if any.
-        pub row_id: Option<MessageId>,
         /// The call of a message that the agent sends to a destination. Its text is in the output `item`.
         pub call: Option<CallId> = "call_id",
     }
@@ -158,16 +156,15 @@ pub fn insert(tx: &mut WriteTx<'_>, new: NewDelivery<'_>) -> Result<Delivery, Er
         Payload::Notification(told) => (None, Some(told)),
     };
     let (id, turn, now) = (DeliveryId::new(), item.and_then(|item| item.turn), tx.now());
-    let sql = "INSERT INTO deliveries (id, session_id, turn_id, item, row_id, call_id, person_id, about, subject, \
+    let sql = "INSERT INTO deliveries (id, session_id, turn_id, item, call_id, person_id, about, subject, \
                channel, generation, platform_id, thread_id, group_id, over_network, state, attempts, next_at, created_at, settled_at) \
-               VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,(SELECT generation FROM channels WHERE name = ?10),?11,?12,?13,?14,?15,\
-               ?15 = 'received',?16,?17,iif(?15 = 'intent',NULL,?17)) RETURNING *, rowid AS number";
+               VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,(SELECT generation FROM channels WHERE name = ?9),?10,?11,?12,?13,?14,\
+               ?14 = 'received',?15,?16,iif(?14 = 'intent',NULL,?16)) RETURNING *, rowid AS number";
     let values = params![
         id,
         item.map(|item| item.session),
         turn,
         item.map(|item| item.item),
-        item.and_then(|item| item.row_id),
         item.and_then(|item| item.call),
         told.map(|told| told.person),
         told.map(|told| told.about),

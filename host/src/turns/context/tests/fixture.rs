@@ -258,7 +258,7 @@ impl Fixture<'_, '_> {
     fn answer_by(&mut self, text: &str, scripted: bool, cut: Option<Cut>) {
         let item = self.output_cut(text, &[], scripted, cut);
         let (session, turn) = (self.session(), self.turn());
-        delivery::intend(self.tx, &session, Some(turn.id), item, None).expect("intended");
+        delivery::intend(self.tx, &session, Some(turn.id), item).expect("intended");
         turn::close(self.tx, &turn, Close::Answered, TurnEnd::Replied).expect("closed");
     }
 
