@@ -17,6 +17,7 @@ pub mod decide;
 pub mod generation;
 pub mod independence;
 pub mod kinds;
+pub mod opening;
 pub mod questions;
 pub mod quorum;
 pub mod requests;

@@ -276,7 +276,6 @@ denial_codes! {
 
     // Questions
     QuestionUnknown = "question_unknown", 404, Operator, "There is no such question, or it is of another person.";
-    QuestionNotYours = "question_not_yours", 403, Operator, "Only the person concerned answers a question.";
     QuestionEnded = "question_ended", 409, Operator, "The question is answered, cancelled, expired or of a restored record.";
     QuestionOption = "question_option", 400, Operator, "The question has no option with this number.";
     QuestionFreeText = "question_free_text", 400, Operator, "The question takes one of its options, and no text.";
@@ -300,7 +299,7 @@ denial_codes! {
     StatusMalformed = "status_malformed", 400, Operator, "There is no such status of a change.";
     ReasonTooLong = "reason_too_long", 400, Operator, "The reason is over its bound.";
     ReasonInvalid = "reason_invalid", 400, Operator, "The reason is empty, or over its bound.";
-    NotYoursToDecide = "not_yours_to_decide", 403, Operator, "The policy does not let the person decide this change.";
+    NotYoursToDecide = "not_yours_to_decide", 403, Operator, "Other people decide or answer this.";
     ApproverNotIndependent = "approver_not_independent", 403, Operator, "The approval is not independent.";
     PolicyAsksForMore = "policy_asks_for_more", 403, Operator, "The policy requires more than the decision of this person.";
     ApprovalForAnother = "approval_for_another", 503, Host, "The change was approved in another generation of the record.";

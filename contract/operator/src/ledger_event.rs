@@ -222,9 +222,9 @@ events! {
     CallRefused = "call.refused", [Kind::Retract], "session turn call tool arguments_digest reason", "A tool call was refused.";
     CallAsked = "call.asked", [Kind::Claim], "session turn call request tool class arguments_digest reasons principal expires", "A call waits for a person.";
     [Request]
-    RequestApprovedBy = "request.approved_by", [Kind::Meta], "session request approval by shown reasons", "A person approved a call.";
-    RequestDecisionRefused = "request.decision_refused", [Kind::Retract], "session request by code reason", "A decision about a call was refused.";
-    RequestApproved = "request.approved", [Kind::Verify], "session request arguments_digest shown", "A call has the approvals that it needs.";
+    RequestApprovedBy = "request.approved_by", [Kind::Meta], "session turn request approval by shown reasons", "A person approved a call.";
+    RequestDecisionRefused = "request.decision_refused", [Kind::Retract], "session turn request by code reason", "A decision about a call was refused.";
+    RequestApproved = "request.approved", [Kind::Verify], "session turn request arguments_digest shown", "A call has the approvals that it needs.";
     RequestRejected = "request.rejected", [Kind::Retract], "session turn request by reason", "A person rejected a call.";
     RequestExpired = "request.expired", [Kind::Retract], "session turn request reason", "An approval request expired.";
     RequestWithdrawn = "request.withdrawn", [Kind::Retract], "session turn request reason", "An approval request can no longer be decided.";
@@ -234,10 +234,10 @@ events! {
     [Question]
     QuestionAsked = "question.asked", [Kind::Claim], "session turn call question digest principal scope expires", "An agent asked its person a question.";
     QuestionAnswered = "question.answered", [Kind::Verify], "session question message by", "A person answered a question.";
-    QuestionAnswerRefused = "question.answer_refused", [Kind::Retract], "session question by code", "An answer to a question was refused.";
-    QuestionCancelled = "question.cancelled", [Kind::Retract], "session question by reason", "A question ended without an answer.";
-    QuestionExpired = "question.expired", [Kind::Retract], "session question", "A question was not answered in time.";
-    QuestionUnknown = "question.unknown", [Kind::Retract], "session question", "A question of a restored record may have been answered in the other history.";
+    QuestionAnswerRefused = "question.answer_refused", [Kind::Retract], "session turn question by code reason", "An answer to a question was refused.";
+    QuestionCancelled = "question.cancelled", [Kind::Retract], "session turn question by reason", "A question ended without an answer.";
+    QuestionExpired = "question.expired", [Kind::Retract], "session turn question reason", "A question was not answered in time.";
+    QuestionUnknown = "question.unknown", [Kind::Retract], "session turn question", "A question of a restored record may have been answered in the other history.";
     QuestionReminded = "question.reminded", [Kind::Meta], "session turn question", "A person was told that a question ends soon.";
     [Allowance]
     AllowanceAdded = "allowance.added", [Kind::Meta], "allowance person agent tool manifest digest count expires", "A person permitted a counted repetition of calls.";
@@ -274,19 +274,19 @@ events! {
     [Change]
     ChangeProposed = "change.proposed", [Kind::Claim], "session turn call change kind agent principal requester digest before_digest", "A change was requested.";
     ChangeRefused = "change.refused", [Kind::Retract], "session turn kind code by reason", "A request for a change was refused.";
-    ChangeApprovedBy = "change.approved_by", [Kind::Meta], "change approval by shown", "A person approved a change.";
-    ChangeDecisionRefused = "change.decision_refused", [Kind::Retract], "change by code reason", "A decision was refused.";
+    ChangeApprovedBy = "change.approved_by", [Kind::Meta], "session turn change kind approval by shown", "A person approved a change.";
+    ChangeDecisionRefused = "change.decision_refused", [Kind::Retract], "session turn change kind by code reason", "A decision was refused.";
     [Approval]
     ApprovalRefused = "approval.refused", [Kind::Retract], "change request approval code reason", "An approval does not count.";
     [Change]
-    ChangeApproved = "change.approved", [Kind::Verify], "session turn change kind principal requester digest before_digest shown", "A change has the approvals that it needs.";
+    ChangeApproved = "change.approved", [Kind::Verify], "session turn change kind digest shown", "A change has the approvals that it needs.";
     ChangeApplied = "change.applied", [Kind::Verify], "session turn change kind", "A change was applied.";
     ChangeRejected = "change.rejected", [Kind::Retract], "session turn change kind by reason", "A person rejected a change.";
     ChangeExpired = "change.expired", [Kind::Retract], "session turn change kind reason", "A change expired.";
     ChangeFailed = "change.failed", [Kind::Retract], "session turn change kind reason", "An approved change could not be applied.";
     ChangeWithdrawn = "change.withdrawn", [Kind::Retract], "session turn change kind by reason", "A change can no longer be decided.";
-    ChangeDoubtful = "change.doubtful", [Kind::Retract], "session turn change reason", "A change of a restored record may have been decided in the other history.";
-    ChangeReminded = "change.reminded", [Kind::Meta], "session turn change", "People were told that a change expires soon.";
+    ChangeDoubtful = "change.doubtful", [Kind::Retract], "session turn change kind", "A change of a restored record may have been decided in the other history.";
+    ChangeReminded = "change.reminded", [Kind::Meta], "session turn change kind", "People were told that a change expires soon.";
     ChangeNotNotified = "change.untold", [Kind::Retract], "session change request question", "The host could not notify the session of an outcome.";
     [Agent]
     AgentCreated = "agent.created", [Kind::Meta], "agent name access enabled_tools model persona_digest by change", "An agent was created.";

@@ -10,7 +10,7 @@ use crate::gateway::questions::Given;
 use crate::gateway::requests;
 use crate::gateway::review_page::{self, Page};
 use crate::gateway::waiting::decide::seen;
-use crate::gateway::waiting::{Filter, Gateway, Rights, Shown, Sight, Status, Waiting, WaitingId, kind_of};
+use crate::gateway::waiting::{Filter, Gateway, Rights, Shown, Sight, Status, Waiting, WaitingId, words_of};
 use crate::reach::git_push::{self, Diff};
 use crate::registry::tools::GIT_PUSH;
 use crate::registry::{self, Person, Role};
@@ -92,7 +92,7 @@ pub async fn list(Caller { api, person, .. }: Caller, Query(query): Query<ListQu
             filter.statuses.iter().any(|status| read.iter().filter(|of| of.status == *status).count() == READ_MAX);
         let mut listed = Vec::new();
         for of in read {
-            match kind_of(of.id).rights(tx, &all, &person, &of) {
+            match all.kind(of.id).rights(tx, &all, &person, &of) {
                 Ok(rights) if rights.sight.is_some() && (!is_inbox || rights.decides || rights.rejects) => {
                     listed.push((of, rights));
                 }
@@ -305,7 +305,7 @@ pub(super) fn calls_for_message(
 
 /// Returns the page for a person with these rights.
 fn shown_to(tx: &ReadTx<'_>, all: &Gateway, of: &Waiting, rights: Rights) -> Result<Shown, Error> {
-    let shown = kind_of(of.id).show(tx, all, of)?;
+    let shown = all.kind(of.id).show(tx, all, of)?;
     Ok(match rights.sight {
         Some(Sight::Whole) => shown,
         Some(Sight::Status) | None => Shown::new(review_page::status_page(of), shown.effect, None),
@@ -372,8 +372,8 @@ fn summary(WaitingEntry { id, status, yours, may_reject, approvals, outcome, .. 
         Status::Running => format!("{id} is approved, and the call runs: `ironctl why {id}`"),
         Status::Queued => format!("{id} is made; its message waits for its delivery: `ironctl why {id}`"),
         Status::Unknown => format!("{id} was approved, and nothing shows if the call had its effect{outcome}"),
-        Status::Done => format!("{id} {}{outcome}", kind_of(*id).words().done),
-        Status::Failed => format!("{id} {}{outcome}", kind_of(*id).words().failed),
+        Status::Done => format!("{id} {}{outcome}", words_of(*id).done),
+        Status::Failed => format!("{id} {}{outcome}", words_of(*id).failed),
         Status::Rejected | Status::Expired | Status::Withdrawn => format!("{id} is {status}{outcome}"),
     }
 }
@@ -390,7 +390,7 @@ fn given(tx: &ReadTx<'_>, all: &Gateway, of: &Waiting) -> Result<Approvals, Erro
     let given = approvals::list(tx, of.id)?;
     let by: Vec<PersonId> = given.iter().filter(|given| counts(given.state)).map(|given| given.person).collect();
     let needed = match of.status.is_open() || by.is_empty() {
-        true => kind_of(of.id).approvals_needed(tx, all, of)?,
+        true => all.kind(of.id).approvals_needed(tx, all, of)?,
         false => u32::try_from(by.len()).unwrap_or(u32::MAX),
     };
     Ok(Approvals { by, needed })

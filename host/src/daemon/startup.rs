@@ -15,6 +15,7 @@ use crate::channels::outbound::dispatch::Dispatch;
 use crate::daemon::config::{self, Config, Values};
 use crate::daemon::observe;
 use crate::daemon::observe::LogLevel;
+use crate::gateway::opening;
 use crate::gateway::waiting::Gateway;
 use crate::reach::jail_network::{Fetchers, Trust};
 use crate::reach::mcp::oauth::Logins;
@@ -119,7 +120,7 @@ impl Parts {
             mount_policy::collect_host_policy(config, home, &paths.runtime, &paths.socket)?,
         );
         let settings = Arc::new(Live::new(reload::live(config, policy, host_policy)));
-        let gateway = Gateway::new(Arc::clone(&record), Arc::clone(&settings), master.approval_root());
+        let gateway = opening::open(Arc::clone(&record), Arc::clone(&settings), master.approval_root());
         let gateway = Arc::new(gateway);
         let specs = state.read(registry::models::specs).await?;
         let observed = state.read(registry::models::settings::observed).await?;

@@ -8,23 +8,21 @@ pub(crate) mod at_once;
 pub(crate) mod person_removal;
 mod propose;
 pub(crate) mod skills;
+pub(in crate::gateway) mod words;
 
 #[cfg(test)]
 pub(super) use propose::PENDING_OF_PERSON_MAX;
 pub use propose::Submitted;
 
-use crate::gateway::waiting::counted::Ballot;
 use crate::gateway::waiting::decide::{check_reason, present};
-use crate::gateway::waiting::{
-    self, Ending, Gateway, Kind, Rights, Shown, Sight, Status, Step, Waiting, WaitingId, Words,
-};
+use crate::gateway::waiting::{self, Ballot, Ending, Gateway, Kind, Rights, Shown, Sight, Status, Waiting, WaitingId};
 use crate::gateway::{Proposed, Requester, decide, review_page};
 use crate::registry::local_network::LookedUp;
 use crate::registry::{self, Agent, Person, Role, roles};
 use ironclaw_contract::ids::ChangeId;
 use ironclaw_contract::seam::change::{Change, ChangeKind, Payload};
 use ironclaw_judge::provenance::Labels;
-use ironclaw_operator::{ChangeDetails, DenialCode, Details, LedgerEvent};
+use ironclaw_operator::{ChangeDetails, DenialCode, Details};
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::{Decide, Denied, Refusal};
@@ -36,38 +34,6 @@ use std::sync::Arc;
 /// Changes as a kind of what waits.
 pub struct Changes;
 
-const WORDS: Words = Words {
-    key: "change",
-    noun: "change",
-    without_effect: "nothing was changed",
-    done: "is applied",
-    failed: "could not be applied",
-    unknown: DenialCode::ChangeUnknown,
-    decided: DenialCode::ChangeDecided,
-    expired: DenialCode::ChangeExpired,
-    withdrawn: DenialCode::ChangeStale,
-    requester_withdraws: true,
-    restored: Status::Doubtful,
-    event,
-};
-
-const fn event(step: Step) -> LedgerEvent {
-    match step {
-        Step::Refused => LedgerEvent::ChangeDecisionRefused,
-        Step::ApprovedBy => LedgerEvent::ChangeApprovedBy,
-        Step::Approved => LedgerEvent::ChangeApproved,
-        Step::Reminded => LedgerEvent::ChangeReminded,
-        Step::Ended(status) => match status {
-            Status::Done => LedgerEvent::ChangeApplied,
-            Status::Failed => LedgerEvent::ChangeFailed,
-            Status::Rejected => LedgerEvent::ChangeRejected,
-            Status::Expired => LedgerEvent::ChangeExpired,
-            Status::Doubtful => LedgerEvent::ChangeDoubtful,
-            _ => LedgerEvent::ChangeWithdrawn,
-        },
-    }
-}
-
 /// Returns the row of a change that waits.
 fn row(tx: &ReadTx<'_>, of: &Waiting) -> Result<Row, ironclaw_state::Error> {
     let found = match of.id {
@@ -78,10 +44,6 @@ fn row(tx: &ReadTx<'_>, of: &Waiting) -> Result<Row, ironclaw_state::Error> {
 }
 
 impl Kind for Changes {
-    fn words(&self) -> &'static Words {
-        &WORDS
-    }
-
     fn rights(
         &self,
         tx: &ReadTx<'_>,

@@ -8,8 +8,8 @@ pub mod proof;
 use super::approval::{Domain, Subject, SubjectNames};
 use super::kinds::{self, concerns_agent, is_of_agent};
 use super::review_page::{self, PageRequester, View};
-use super::waiting::counted::{self, ValidApproval};
-use super::waiting::{self, Ending, Gateway, Status, kind_of};
+use super::waiting::ValidApproval;
+use super::waiting::{self, Ending, Gateway, Status};
 use super::{Checked, Proposed, Requester, checks};
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::policy::{Policy, Rule};
@@ -212,11 +212,11 @@ pub fn recheck_approvals(tx: &mut WriteTx<'_>, all: &Gateway, id: ChangeId) -> R
     if let Some(why) = why_stale(tx, &all.now().host_policy, &row)? {
         return refuse(DenialCode::ChangeStale, why);
     }
-    let kind = kind_of(of.id);
+    let kind = all.kind(of.id);
     let shown = kind.show(tx, all, &of)?;
     let ballot = kind.ballot(tx, all, &of, &shown)?;
     let before = approvals::list(tx, of.id)?.iter().filter(|given| given.state == ApprovalState::Live).count();
-    let approvals = counted::count(tx, all, &of, &ballot)?;
+    let approvals = waiting::count(tx, all, &of, &ballot)?;
     let needed = ballot.rule.approvals;
     if approvals.len() < needed as usize {
         let words = format!(

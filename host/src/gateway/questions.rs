@@ -6,19 +6,17 @@
 mod answer;
 mod ask;
 mod page;
+pub(in crate::gateway) mod words;
 
 pub use answer::Given;
 pub use ask::{Asking, ask};
 
 use crate::channels::inbound::inbox::Recorded;
-use crate::gateway::waiting::counted::Ballot;
-use crate::gateway::waiting::{
-    self, Ending, Gateway, Kind, Rights, Shown, Sight, Status, Step, Waiting, WaitingId, Words,
-};
+use crate::gateway::waiting::{self, Ballot, Ending, Gateway, Kind, Rights, Shown, Sight, Status, Waiting, WaitingId};
 use crate::registry::{self, Person, Role};
 use crate::turns::turn::Turn;
 use ironclaw_contract::ids::QuestionId;
-use ironclaw_operator::{DenialCode, LedgerEvent};
+use ironclaw_operator::DenialCode;
 use ironclaw_state::{ReadTx, WriteTx, failpoint};
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::{Decide, Denied, Refusal};
@@ -27,32 +25,6 @@ use std::sync::Arc;
 
 /// Questions as a kind of what waits.
 pub struct Questions;
-
-const WORDS: Words = Words {
-    key: "question",
-    noun: "question",
-    without_effect: "there is no answer",
-    done: "is answered",
-    failed: "failed",
-    unknown: DenialCode::QuestionUnknown,
-    decided: DenialCode::QuestionEnded,
-    expired: DenialCode::QuestionEnded,
-    withdrawn: DenialCode::QuestionEnded,
-    requester_withdraws: false,
-    restored: Status::Doubtful,
-    event,
-};
-
-const fn event(step: Step) -> LedgerEvent {
-    match step {
-        Step::Refused => LedgerEvent::QuestionAnswerRefused,
-        Step::ApprovedBy | Step::Approved | Step::Ended(Status::Done) => LedgerEvent::QuestionAnswered,
-        Step::Reminded => LedgerEvent::QuestionReminded,
-        Step::Ended(Status::Expired) => LedgerEvent::QuestionExpired,
-        Step::Ended(Status::Doubtful) => LedgerEvent::QuestionUnknown,
-        Step::Ended(_) => LedgerEvent::QuestionCancelled,
-    }
-}
 
 /// Returns the row of a question that waits.
 fn row(tx: &ReadTx<'_>, of: &Waiting) -> Result<Row, ironclaw_state::Error> {
@@ -64,10 +36,6 @@ fn row(tx: &ReadTx<'_>, of: &Waiting) -> Result<Row, ironclaw_state::Error> {
 }
 
 impl Kind for Questions {
-    fn words(&self) -> &'static Words {
-        &WORDS
-    }
-
     fn rights(&self, _: &ReadTx<'_>, _: &Gateway, by: &Person, of: &Waiting) -> Result<Rights, ironclaw_state::Error> {
         let is_own = by.id == of.principal;
         let may_read = is_own || by.role.covers(Role::Admin);

@@ -14,6 +14,7 @@ mod notice;
 mod page;
 mod reasons;
 mod using;
+pub(in crate::gateway) mod words;
 
 pub use ask::{Asked, Asking, Needing, answer_at_once, ask, follow_equal};
 pub use ending::{end_all, end_of_sender, end_of_task, withdraw, withdraw_approved};
@@ -25,11 +26,9 @@ pub use page::arguments;
 pub use reasons::{codes, is_for_grant};
 pub use using::{Permitted, Running, use_approvals};
 
-use crate::gateway::waiting::counted::{Ballot, ValidApproval};
-use crate::gateway::waiting::{Ending, Gateway, Kind, Rights, Shown, Sight, Status, Step, Waiting, WaitingId, Words};
+use crate::gateway::waiting::{Ballot, Ending, Gateway, Kind, Rights, Shown, Sight, ValidApproval, Waiting, WaitingId};
 use crate::registry::{Person, Role};
 use decide::Open;
-use ironclaw_operator::{DenialCode, LedgerEvent};
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::Denied;
@@ -37,33 +36,6 @@ use ironclaw_store::tables::waiting::requests as table;
 
 /// Calls as a kind of what waits.
 pub struct Calls;
-
-const WORDS: Words = Words {
-    key: "request",
-    noun: "approval request",
-    without_effect: "it did not run",
-    done: "is done",
-    failed: "failed",
-    unknown: DenialCode::RequestUnknown,
-    decided: DenialCode::RequestDecided,
-    expired: DenialCode::CallExpired,
-    withdrawn: DenialCode::CallWithdrawn,
-    requester_withdraws: false,
-    restored: Status::Withdrawn,
-    event,
-};
-
-const fn event(step: Step) -> LedgerEvent {
-    match step {
-        Step::Refused => LedgerEvent::RequestDecisionRefused,
-        Step::ApprovedBy => LedgerEvent::RequestApprovedBy,
-        Step::Approved => LedgerEvent::RequestApproved,
-        Step::Reminded => LedgerEvent::RequestReminded,
-        Step::Ended(Status::Rejected) => LedgerEvent::RequestRejected,
-        Step::Ended(Status::Expired) => LedgerEvent::RequestExpired,
-        Step::Ended(_) => LedgerEvent::RequestWithdrawn,
-    }
-}
 
 /// Returns the row of a call that waits.
 fn row(tx: &ReadTx<'_>, of: &Waiting) -> Result<Row, ironclaw_state::Error> {
@@ -75,10 +47,6 @@ fn row(tx: &ReadTx<'_>, of: &Waiting) -> Result<Row, ironclaw_state::Error> {
 }
 
 impl Kind for Calls {
-    fn words(&self) -> &'static Words {
-        &WORDS
-    }
-
     fn rights(
         &self,
         tx: &ReadTx<'_>,
@@ -112,7 +80,12 @@ impl Kind for Calls {
     }
 
     fn ballot(&self, tx: &ReadTx<'_>, all: &Gateway, of: &Waiting, shown: &Shown) -> Result<Ballot, Denied<Error>> {
-        Ok(Open::from(row(tx, of)?).ballot(tx, &all.now().policy, shown)?)
+        let row = row(tx, of)?;
+        if shown.facts.is_none() {
+            // No approval fits the page of a damaged request: its error is the answer.
+            page::show(tx, all, &row)?;
+        }
+        Ok(Open::from(row).ballot(tx, &all.now().policy, shown)?)
     }
 
     fn is_approved(

@@ -282,13 +282,13 @@ impl Random {
         let path = format!("/v1/waiting/{id}");
         let yes = rng.u8(..5) > 0;
         let Some((_, request)) = self.ask(person, ("GET", &path), &Value::Null, may_die) else { return };
-        let said = match yes {
+        let decision = match yes {
             true => {
-                let shown = request["shown_digest"].as_str().map_or_else(|| "0".repeat(64), str::to_owned);
-                self.ask(person, ("POST", &format!("{path}/approve")), &json!({ "approve": shown }), may_die)
+                json!({ "approve": request["shown_digest"].as_str().map_or_else(|| "0".repeat(64), str::to_owned) })
             }
-            false => self.ask(person, ("POST", &format!("{path}/reject")), &json!({ "reject": "chance" }), may_die),
+            false => json!({ "reject": "chance" }),
         };
+        let said = self.ask(person, ("POST", &format!("{path}/decision")), &decision, may_die);
         match said {
             Some((200, said)) => {
                 // Who may see it may reject it.

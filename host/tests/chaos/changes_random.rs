@@ -19,8 +19,7 @@ const STEPS: u64 = 70;
 const OVER_MS: i64 = 8 * 24 * 3_600_000;
 
 /// The fail points of a decision and of its application.
-pub(crate) const POINTS: [&str; 5] =
-    ["approved", "change_prepared", "change_applied", "rejected", "change_failed"];
+pub(crate) const POINTS: [&str; 5] = ["approved", "change_prepared", "change_applied", "rejected", "change_failed"];
 
 /// The last state of a change that the host reported to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -302,11 +302,9 @@ fn person_is_told_of_an_approval_without_its_effect() {
     let mut host = host_with(&site, &shop, &desk);
     // The host dies with the call in flight, then before it uses an approval: that one is over, or everything is stopped meanwhile.
     let mut shift = 0;
-    for (text, point, status) in [
-        ("roses", "call_started", "unknown"),
-        ("tulips", "approved", "expired"),
-        ("lilies", "approved", "withdrawn"),
-    ] {
+    for (text, point, status) in
+        [("roses", "call_started", "unknown"), ("tulips", "approved", "expired"), ("lilies", "approved", "withdrawn")]
+    {
         host.down();
         host.up_failing_at(point);
         let raw = Raw::of(&host);
@@ -377,7 +375,7 @@ fn job_of_many_approvals_continues_without_its_person() {
         if step == 15 {
             // A day has a bound on the requests of a person.
             host.down();
-            let older = "UPDATE waiting SET created_at = created_at - 90000000 WHERE status = 'done'";
+            let older = "UPDATE waiting SET created_at = created_at - 90000000 WHERE kind = 'req' AND status = 'done'";
             assert_eq!(record::open_to_change(&host.home).execute(older, []).expect("changed"), step - 1);
             host.up();
             raw = Raw::of(&host);

@@ -71,9 +71,9 @@ fn refused_answers_leave_the_question_waiting() {
     assert_eq!(code(&mara.get(&why)), (404, "question_unknown"));
     assert_eq!((ada.get(&why).0, &ada.get(&why).1["requested_by"]["on_behalf_of"]["name"]), (200, &json!("owner")));
     refused(&mara, id, &json!({ "option": 1 }), (404, "question_unknown"));
-    refused(&ada, id, &json!({ "option": 1 }), (403, "question_not_yours"));
+    refused(&ada, id, &json!({ "option": 1 }), (403, "not_yours_to_decide"));
     assert_eq!(code(&reject(&mara, id, "")), (404, "question_unknown"));
-    assert_eq!(code(&reject(&ada, id, "")), (403, "question_not_yours"));
+    assert_eq!(code(&reject(&ada, id, "")), (403, "not_yours_to_decide"));
     refused(&raw, "qst_00000000000000000000000000", &json!({ "option": 1 }), (404, "question_unknown"));
     refused(&raw, "req_00000000000000000000000000", &json!({ "option": 1 }), (400, "question_answer_invalid"));
     for option in [0, 3, u32::MAX] {

@@ -141,7 +141,8 @@ fn damaged_request_is_shown_and_only_rejected() {
     post(&Raw::of(&host), "tulips", &site.url("/notes"));
     post(&Raw::of(&host), "roses", &site.url("/notes"));
     host.down();
-    let change = "UPDATE waiting SET sealed = x'00' WHERE ordinal = (SELECT min(ordinal) FROM waiting)";
+    let change =
+        "UPDATE waiting SET sealed = x'00' WHERE ordinal = (SELECT min(ordinal) FROM waiting WHERE kind = 'req')";
     record::open_to_change(&host.home).execute_batch(change).expect("changed");
     host.up();
     let raw = Raw::of(&host);
@@ -215,7 +216,7 @@ fn cancel_panic_erase_withdraw() {
     host.ctl(&["session", "remove", host.session()["id"].as_str().expect("an id"), "--yes"]).ok();
     assert_eq!(approve(&raw, &entry).1["error"]["code"], "request_unknown");
     assert!(site.lines().is_empty());
-    assert_eq!(host.entries("request.withdrawn").len(), 1);
+    assert_eq!(host.entries("request.withdrawn").len(), 2, "the removal of the conversation is in the ledger too");
 }
 
 #[test]

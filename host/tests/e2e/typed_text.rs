@@ -51,7 +51,7 @@ impl Stage {
         let call = raw.get(&format!("/v1/messages/{message}")).1["calls"][0].clone();
         let Some(id) = call["request"].as_str() else { return (call, Value::Null) };
         let request = raw.get(&format!("/v1/waiting/{id}")).1;
-        assert_eq!(raw.ask("POST", &format!("/v1/waiting/{id}/decision"), "{}").0, 200);
+        assert_eq!(raw.ask("POST", &format!("/v1/waiting/{id}/decision"), r#"{"reject":""}"#).0, 200);
         (call, request)
     }
 }

@@ -78,7 +78,7 @@ fn approve_once(host: &TestHost, agent: &str) -> String {
 /// Checks that the approval of [`approve_once`] is void: the approval of another person, which completed it, has no effect.
 fn check_approval_is_void(host: &TestHost, id: &str) {
     let show = || host.ctl(&["--json", "inbox", "show", id]).ok().json();
-    assert_eq!(show()["status"], "unknown");
+    assert_eq!(show()["status"], "doubtful");
     let shown = json!({ "approve": show()["shown_digest"] }).to_string();
     let (status, said) = Raw::of_person(host, "carol").ask("POST", &format!("/v1/waiting/{id}/decision"), &shown);
     assert_eq!(status, 200, "{said}");

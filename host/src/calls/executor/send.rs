@@ -86,8 +86,7 @@ impl Order {
         let Some(receiver) = self.receiver else {
             let Self { call, output, channel, address, thread, .. } = &*self;
             // The turn has a delivery of its own: its answer.
-            let message =
-                SentItem { session: place.session, turn: None, item: *output, call: Some(*call) };
+            let message = SentItem { session: place.session, turn: None, item: *output, call: Some(*call) };
             let (sender, thread) = (address.clone(), thread.clone());
             let to = ReplyAddress { channel: channel.clone(), sender, group: String::new(), thread };
             self.intent = Intent::Delivery(delivery::intend_message(tx, place.turn, message, &to)?.id);

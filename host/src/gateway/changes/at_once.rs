@@ -6,7 +6,7 @@ use super::propose;
 use crate::gateway::apply::{self, Applied};
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::kinds::{self, Prepared};
-use crate::gateway::waiting::{self, Ending, Gateway, Status, kind_of};
+use crate::gateway::waiting::{self, Ending, Gateway, Status};
 use crate::gateway::{Checked, Proposed, Requester, checks, current_settings, decide};
 use crate::registry::policy::Rule;
 use crate::registry::{self, Agent, Giver, Person};
@@ -60,7 +60,7 @@ impl Gateway {
         alone(&rule, &person, agent, wanted)?;
         let id = propose::record(tx, self, checked, false)?.id;
         let of = waiting::decide::known(tx, id.into())?;
-        let shown = kind_of(of.id).show(tx, self, &of)?.digest;
+        let shown = self.kind(of.id).show(tx, self, &of)?.digest;
         let proof = by.token.as_ref().map(ToString::to_string).unwrap_or_default();
         waiting::decide::approve(tx, self, &person, &proof, of.id, &shown)?;
         let approved = decide::use_approvals(tx, self, id)?;

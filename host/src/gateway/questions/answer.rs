@@ -68,9 +68,7 @@ pub(super) fn answer(
     let open = Open::find(tx, all, by, id.into())?;
     let Some(row) = questions::find(tx, id)? else { return Err(unknown(id.into()).into()) };
     if open.by.id != row.principal {
-        let refusal =
-            Refusal::new(DenialCode::QuestionNotYours, format!("{id} is for another person, who alone answers it"));
-        return Err(open.refuse(tx, refusal, "it is for another person")?);
+        return Err(open.not_theirs(tx, all)?);
     }
     open.check_waits(tx, all)?;
     if row.status == Status::Doubtful {

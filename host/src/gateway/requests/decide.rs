@@ -5,7 +5,7 @@
 
 use crate::gateway::approval::{self, Domain, Subject, SubjectNames, Token};
 use crate::gateway::independence::Asked;
-use crate::gateway::waiting::counted::{Ballot, ValidApproval};
+use crate::gateway::waiting::{Ballot, ValidApproval};
 use crate::gateway::waiting::{Gateway, Shown};
 use crate::registry::policy::{Policy, Rule};
 use crate::registry::tools::catalogue::Terms;

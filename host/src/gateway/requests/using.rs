@@ -8,8 +8,7 @@ use super::decide::{Open, why_stale};
 use super::facts::Facts;
 use super::facts::read::Reading;
 use super::{Calls, again, ending, page};
-use crate::gateway::waiting::counted::{self, ValidApproval};
-use crate::gateway::waiting::{self, Ending, Gateway, Kind, Status};
+use crate::gateway::waiting::{self, Ending, Gateway, Kind, Status, ValidApproval};
 use crate::turns::calls::{Call, CallRow};
 use crate::turns::turn::Turn;
 use ironclaw_contract::ids::{AgentId, CallId, PersonId};
@@ -176,7 +175,7 @@ pub fn use_approvals(
     let page = page::show(tx, all, &open.row)?;
     let ballot = open.ballot(tx, policy, &page)?;
     let of = waiting::decide::known(tx, open.row.waiting_id())?;
-    let valid = counted::count(tx, all, &of, &ballot)?;
+    let valid = waiting::count(tx, all, &of, &ballot)?;
     // A grant can lower the class. If the call needs no approval now, what people approved covers it.
     let is_of_class = permit.class() == open.row.own.class || alone.is_some();
     if !is_of_class || !Calls.is_approved(tx, &of, &ballot, &valid)? {

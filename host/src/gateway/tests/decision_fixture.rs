@@ -6,8 +6,9 @@ use super::super::changes::at_once::finish;
 use super::super::checks::tests::host_policy;
 use super::super::decide::proof::Direct;
 use super::super::kinds::{Prepared, concerns_agent};
-use super::super::waiting::{self, Doubted, Ending, Gateway, Status, kind_of};
+use super::super::waiting::{self, Doubted, Ending, Gateway, Status};
 use super::super::{Proposed, Requester, decide, generation};
+use crate::gateway::opening;
 use crate::gateway::writers;
 use crate::registry::live_settings::{ApprovalConfig, Live, LiveSettings};
 use crate::registry::policy::{self, Policy};
@@ -121,7 +122,7 @@ impl DecisionFixture {
             channels: Default::default(),
         };
         let root = crate::gateway::approval::tests::root(self.root);
-        Arc::new(Gateway::new(Arc::new(record), Arc::new(Live::new(settings)), root))
+        Arc::new(opening::open(Arc::new(record), Arc::new(Live::new(settings)), root))
     }
 
     /// Submits a change of this person.
@@ -156,7 +157,7 @@ impl DecisionFixture {
         let gateway = self.gateway();
         self.write(move |tx| {
             let of = waiting::find(tx, id.into())?.expect("it is there");
-            Ok(kind_of(of.id).show(tx, &gateway, &of)?.digest)
+            Ok(gateway.kind(of.id).show(tx, &gateway, &of)?.digest)
         })
     }
 

@@ -3,57 +3,21 @@
 //! Takes back every other approval, with its reason. Never approves anything. See [`crate::gateway::approval`] and
 //! [`crate::gateway::independence`].
 
-use super::{Gateway, Waiting, kind_of};
-use crate::gateway::approval::{self, Subject, Token};
-use crate::gateway::independence::{self, Asked, Backers, NOT_INDEPENDENT};
-use crate::registry::policy::Rule;
+use super::ballot::{Ballot, ValidApproval};
+use super::gateway::Gateway;
+use super::steps::words_of;
+use crate::gateway::approval::{self, Token};
+use crate::gateway::independence::{self, NOT_INDEPENDENT};
 use crate::registry::{self, TokenId, TokenState, tokens};
-use ironclaw_contract::ids::PersonId;
 use ironclaw_ledger::Entry;
 use ironclaw_operator::{DenialCode, LedgerEvent};
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::tables::approvals::{self, Approval, ApprovalState};
+use ironclaw_store::tables::waiting::Waiting;
 use std::collections::BTreeSet;
-
-/// A valid approval with its backers.
-pub struct ValidApproval {
-    pub given: Approval,
-    /// The token that the approver used.
-    pub proof: String,
-    backers: Backers,
-}
-
-impl ValidApproval {
-    /// Returns the people behind it.
-    pub fn people(&self) -> impl Iterator<Item = PersonId> {
-        match &self.backers {
-            Backers::People(people) => people.iter().copied().collect::<Vec<_>>(),
-            Backers::Unknown => vec![self.given.person],
-        }
-        .into_iter()
-    }
-}
 
 /// An approval that does not count beside others, with the reason.
 type Dependent = (Approval, String);
-
-/// What an approval must be for now, and whose approvals count.
-pub struct Ballot {
-    /// The subject of each approval, as it must be now.
-    pub subject: Subject,
-    /// The request for approvals.
-    pub asked: Asked,
-    /// The rule of the policy.
-    pub rule: Rule,
-    /// True if the approval of the requester counts.
-    pub own_counts: bool,
-    /// True if some reasons are for the requester alone to remove.
-    pub has_own_reasons: bool,
-    /// The end of an approval that is given now, milliseconds since the epoch.
-    pub valid_until: i64,
-    /// The end of the approvals once there are enough, milliseconds since the epoch; `None` if they are used whenever its effect is made.
-    pub use_until: Option<i64>,
-}
 
 /// Divides valid approvals into those that are independent of each other, and the others with the reason for each.
 fn independent(
@@ -92,7 +56,7 @@ fn take_back(
 ) -> Result<(), ironclaw_state::Error> {
     approvals::void(tx, given.id)?;
     Entry::new(LedgerEvent::ApprovalRefused)
-        .with(kind_of(of.id).words().key, of.id)
+        .with(words_of(of.id).key, of.id)
         .with("approval", given.id)
         .with("code", code)
         .reason(words)
@@ -116,7 +80,7 @@ pub fn count(
         }
         let found = Token::from_json(&given.token).and_then(|token| {
             // If the clock was set back, an approval of the record must not count as one from the future.
-            approval::verify(&all.root, &token, &ballot.subject, now.max(token.issued()))
+            approval::verify(all.root(), &token, &ballot.subject, now.max(token.issued()))
         });
         let proof = found.as_ref().map_or_else(|_| String::new(), |verified| verified.approver().proof.clone());
         let why = match found {
@@ -128,7 +92,7 @@ pub fn count(
                 Some((DenialCode::ApproverProofLost, "the token of the approver was revoked".to_owned()))
             }
             Ok(_) => match registry::person_by_id(tx, given.person)? {
-                Some(person) if kind_of(of.id).rights(tx, all, &person, of)?.decides => {
+                Some(person) if all.kind(of.id).rights(tx, all, &person, of)?.decides => {
                     let again = valid.iter().any(|other| other.given.person == given.person);
                     let own = !ballot.own_counts && given.person == ballot.asked.principal;
                     match (again, own) {

@@ -3,8 +3,13 @@
 //! No flag counts as an approval: the transaction that makes the effect counts the approvals in the record again. See [`super::counted`] for
 //! the count, and [`crate::gateway::approval`] for the subject of an approval.
 
-use super::counted::{self, Ballot, ValidApproval};
-use super::{Ending, Gateway, Kind, Rights, Status, Step, Waiting, WaitingId, ending, entry, kind_of};
+use super::ballot::{Ballot, ValidApproval};
+use super::counted;
+use super::ending;
+use super::gateway::Gateway;
+use super::kind::{Kind, Rights};
+use super::steps::{entry, words_of};
+use super::words::Step;
 use crate::channels::notifications;
 use crate::gateway::approval::{self, Approver};
 use crate::gateway::independence::{self, NOT_INDEPENDENT};
@@ -16,7 +21,8 @@ use ironclaw_operator::{Bound, DenialCode};
 use ironclaw_state::{ReadTx, WriteTx, failpoint};
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::{Decide, Denied, Refusal};
-use ironclaw_store::tables::{approvals, waiting};
+use ironclaw_store::tables::approvals;
+use ironclaw_store::tables::waiting::{self, Ending, Status, Waiting, WaitingId};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -65,7 +71,7 @@ pub fn known(tx: &ReadTx<'_>, id: WaitingId) -> Result<Waiting, Denied<Error>> {
 
 /// Returns the refusal of an id that none has. It is the same for what a person may not see, so that ids cannot be probed.
 pub fn unknown(id: WaitingId) -> Refusal {
-    let words = kind_of(id).words();
+    let words = words_of(id);
     Refusal::new(words.unknown, format!("there is no {} {id}", words.noun))
         .hint("`ironctl inbox` shows what waits for you")
 }
@@ -76,7 +82,7 @@ pub fn unknown(id: WaitingId) -> Refusal {
 /// Refuses any other as unknown.
 pub fn seen(tx: &ReadTx<'_>, all: &Gateway, by: &Person, id: WaitingId) -> Result<(Waiting, Rights), Denied<Error>> {
     let of = known(tx, id)?;
-    let rights = kind_of(id).rights(tx, all, by, &of)?;
+    let rights = all.kind(id).rights(tx, all, by, &of)?;
     if rights.sight.is_some() { Ok((of, rights)) } else { Err(unknown(id).into()) }
 }
 
@@ -109,7 +115,7 @@ impl Open {
         id: WaitingId,
     ) -> Result<Self, Denied<Error>> {
         let (of, by) = (known(tx, id)?, present(tx, by)?);
-        let (kind, rights) = (kind_of(id), kind_of(id).rights(tx, all, &by, &of)?);
+        let (kind, rights) = (all.kind(id), all.kind(id).rights(tx, all, &by, &of)?);
         let open = Self { kind, of, by, rights };
         match open.rights.sight {
             Some(_) => Ok(open),
@@ -147,7 +153,7 @@ impl Open {
     }
 
     /// Returns the refusal of a person whose role does not decide.
-    fn not_theirs(&self, tx: &mut WriteTx<'_>, all: &Gateway) -> Result<Denied<Error>, Error> {
+    pub(in crate::gateway) fn not_theirs(&self, tx: &mut WriteTx<'_>, all: &Gateway) -> Result<Denied<Error>, Error> {
         let (id, name, who) = (self.of.id, &self.by.name, self.kind.deciders(tx, all, &self.of)?);
         let message = format!("{id} cannot be decided by {name}: it needs {who}");
         let refusal = Refusal::new(DenialCode::NotYoursToDecide, message);
@@ -187,7 +193,7 @@ impl Open {
 
 /// Returns the refusal of a decision about what does not wait.
 fn closed(of: &Waiting) -> Refusal {
-    let (words, id) = (kind_of(of.id).words(), of.id);
+    let (words, id) = (words_of(of.id), of.id);
     let outcome = of.outcome.as_deref().unwrap_or_default();
     match of.status {
         Status::Expired => Refusal::new(words.expired, format!("{id} has expired: {outcome}"))
@@ -237,21 +243,26 @@ pub fn approve(
     if counted.iter().any(|approval| approval.given.person == by.id) {
         let needed = ballot.rule.approvals;
         let message = format!("{} already approved {id}: {needed} different people have to approve", by.name);
-        return Err(Refusal::new(kind.words().decided, message).into());
+        return Err(Refusal::new(words_of(id).decided, message).into());
     }
     if let Some(refused) = open.not_independent(tx, &ballot, proof, &counted)? {
         return Err(refused);
     }
     let approver = Approver::new(by.id, proof);
-    let token = approval::mint(&all.root, ballot.subject.clone(), approver, tx.wall(), ballot.valid_until)?;
+    let token = approval::mint(all.root(), ballot.subject.clone(), approver, tx.wall(), ballot.valid_until)?;
     let given = approvals::insert(tx, id, by.id, &token.to_json())?;
-    let approved_by = entry(of, Step::ApprovedBy).with("approval", given).with("by", by.id);
+    let mut approved_by = entry(of, Step::ApprovedBy).with("approval", given).with("by", by.id);
+    if !page.reasons.is_empty() {
+        let codes: Vec<&str> = page.reasons.iter().map(|reason| reason.reason.name()).collect();
+        approved_by = approved_by.with("reasons", codes.join(" "));
+    }
     approved_by.with("shown", page.digest).append(tx)?;
     let valid = counted::count(tx, all, of, &ballot)?;
     if kind.is_approved(tx, of, &ballot, &valid)? {
         waiting::mark_approved(tx, id, by.id, &page.digest, ballot.use_until)?;
         notifications::withdraw(tx, id)?;
-        entry(of, Step::Approved).with("shown", page.digest).append(tx)?;
+        let approved = entry(of, Step::Approved).with(words_of(id).digest, of.digest);
+        approved.with("shown", page.digest).append(tx)?;
     }
     Ok(())
 }
@@ -274,7 +285,7 @@ pub fn reject(
         return Err(open.not_theirs(tx, all)?);
     }
     open.check_waits(tx, all)?;
-    let status = match open.rights.decides || !open.kind.words().requester_withdraws {
+    let status = match open.rights.decides || !words_of(id).requester_withdraws {
         true => Status::Rejected,
         false => Status::Withdrawn,
     };
@@ -295,8 +306,8 @@ pub fn check_reason(reason: &str) -> Result<(), Refusal> {
 pub fn recount(tx: &mut WriteTx<'_>, all: &Gateway) -> Result<(), Error> {
     for id in approvals::partially_approved(tx)? {
         let Some(of) = waiting::find(tx, id)? else { continue };
-        let shown = kind_of(id).show(tx, all, &of)?;
-        match kind_of(id).ballot(tx, all, &of, &shown) {
+        let shown = all.kind(id).show(tx, all, &of)?;
+        match all.kind(id).ballot(tx, all, &of, &shown) {
             Ok(ballot) => drop(counted::count(tx, all, &of, &ballot)?),
             Err(Denied::Refused(_)) => {}
             Err(Denied::Failed(error)) => return Err(error),

@@ -3,12 +3,13 @@
 //! A restart finds all due times in the record. See [`ironclaw_store::worker`] for the loop.
 
 use super::decide::OVERDUE;
-use super::{Ending, Gateway, Status, Waiting, ending, notices};
+use super::gateway::Gateway;
+use super::{ending, notices};
 use crate::sessions::Wake;
 use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;
 use ironclaw_store::shutdown::Shutdown;
-use ironclaw_store::tables::waiting;
+use ironclaw_store::tables::waiting::{self, Ending, Status, Waiting};
 use ironclaw_store::worker::{self, Due, Wait};
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,7 +2,9 @@
 //!
 //! Opens no turn: the session gets a notice, which its next turn shows. See [`crate::channels::inbound::inbox::notify`].
 
-use super::{Ending, Gateway, Scope, Status, Step, Waiting, WaitingId, entry, kind_of};
+use super::gateway::Gateway;
+use super::steps::{entry, words_of};
+use super::words::{Step, Words};
 use crate::channels::inbound::inbox;
 use crate::channels::notifications;
 use crate::registry;
@@ -13,14 +15,15 @@ use ironclaw_operator::LedgerEvent;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
 use ironclaw_store::record::Record;
-use ironclaw_store::tables::{approvals, waiting};
+use ironclaw_store::tables::approvals;
+use ironclaw_store::tables::waiting::{self, Ending, Scope, Status, Waiting, WaitingId};
 use ironclaw_text::lookalike;
 
 /// Ends what waits or is approved, voids its approvals, and makes the effects of the end. Returns whether it did.
 pub fn end(tx: &mut WriteTx<'_>, all: &Gateway, of: &Waiting, ending: &Ending<'_>) -> Result<bool, Error> {
     let has_ended = close(tx, of, ending)?;
     if has_ended {
-        kind_of(of.id).end(tx, all, of, ending)?;
+        all.kind(of.id).end(tx, all, of, ending)?;
     }
     Ok(has_ended)
 }
@@ -66,14 +69,15 @@ pub(in crate::gateway) fn outcome(
     of: &Waiting,
     ending: &Ending<'_>,
 ) -> Result<String, ironclaw_state::Error> {
-    let (why, without_effect) = (ending.outcome, kind_of(of.id).words().without_effect);
+    let Words { decision, without_effect, .. } = *words_of(of.id);
+    let why = ending.outcome;
     let by = ending.by.map(|by| registry::person_name(tx, by)).transpose()?;
     let by = by.map_or_else(String::new, |name| format!(" by {name}"));
     let verb = match ending.status {
-        Status::Expired => return Ok(format!("was not decided in time; {without_effect}")),
+        Status::Expired => return Ok(format!("was not {decision} in time; {without_effect}")),
         Status::Doubtful => return Ok(format!("is in doubt: {why}; {without_effect}")),
         Status::Withdrawn if ending.by.is_none() => {
-            return Ok(format!("can no longer be decided: {why}; {without_effect}"));
+            return Ok(format!("can no longer be {decision}: {why}; {without_effect}"));
         }
         Status::Withdrawn => "withdrawn",
         _ => "rejected",
@@ -91,7 +95,7 @@ pub fn inform(tx: &mut WriteTx<'_>, record: &Record, of: &Waiting, text: &str) -
         Ok(notice) => Ok(Some(notice.item())),
         Err(Error::Key(error)) => {
             tracing::error!(session = %session.id, of = %of.id, %error, "no notice was sent about an outcome");
-            let key = kind_of(of.id).words().key;
+            let key = words_of(of.id).key;
             Entry::new(LedgerEvent::ChangeNotNotified).session(session.id).with(key, of.id).append(tx)?;
             Ok(None)
         }
@@ -128,7 +132,7 @@ pub fn doubt_all(tx: &mut WriteTx<'_>, all: &Gateway, generation: u64) -> Result
     approvals::void_all(tx)?;
     let mut doubted = Doubted::default();
     for of in waiting::every_active(tx)? {
-        let status = kind_of(of.id).words().restored;
+        let status = words_of(of.id).restored;
         let ending = Ending { status, by: None, outcome };
         if status != Status::Doubtful {
             end(tx, all, &of, &ending)?;
@@ -140,7 +144,7 @@ pub fn doubt_all(tx: &mut WriteTx<'_>, all: &Gateway, generation: u64) -> Result
         // An earlier restore put it in doubt already, and told the agent.
         if of.status != Status::Doubtful {
             entry(&of, Step::Ended(status)).append(tx)?;
-            kind_of(of.id).end(tx, all, &of, &ending)?;
+            all.kind(of.id).end(tx, all, &of, &ending)?;
         }
     }
     Ok(doubted)

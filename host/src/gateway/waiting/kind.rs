@@ -1,69 +1,16 @@
-//! The part of a kind in the life of what waits: its words, its rights, its page, its rule, and the effect of its end.
+//! The part of a kind in the life of what waits: its rights, its page, its rule, and the effect of its end.
 //!
-//! A new kind implements [`Kind`] in a folder of its own and is named in [`kind_of`]; a missing part does not compile.
+//! A new kind implements [`Kind`] in a folder of its own, and has its [`super::words`] there. See [`crate::gateway::opening`] for the list.
 
-use super::counted::{Ballot, ValidApproval};
-use super::{Ending, Gateway, Waiting, WaitingId};
-use crate::gateway::changes::Changes;
-use crate::gateway::questions::Questions;
-use crate::gateway::requests::Calls;
+use super::ballot::{Ballot, ValidApproval};
+use super::gateway::Gateway;
 use crate::registry::Person;
 use ironclaw_contract::canonical::Digest;
-use ironclaw_operator::{DenialCode, Details, LedgerEvent, RequestReason};
+use ironclaw_operator::{Details, RequestReason};
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::Denied;
-use ironclaw_store::tables::waiting::Status;
-
-/// Returns the kind of this id.
-pub const fn kind_of(id: WaitingId) -> &'static dyn Kind {
-    match id {
-        WaitingId::Call(_) => &Calls,
-        WaitingId::Question(_) => &Questions,
-        WaitingId::Change(_) => &Changes,
-    }
-}
-
-/// A step in a life that the ledger has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
-    /// A decision was refused.
-    Refused,
-    /// One person approved.
-    ApprovedBy,
-    /// It has its approvals.
-    Approved,
-    /// It ended with this status.
-    Ended(Status),
-    Reminded,
-}
-
-/// The words of a kind.
-#[derive(Debug, Clone, Copy)]
-pub struct Words {
-    /// The field of its id in ledger entries.
-    pub key: &'static str,
-    /// The noun in sentences of the host.
-    pub noun: &'static str,
-    /// The consequence of an end without its effect, for the agent.
-    pub without_effect: &'static str,
-    /// The words for one whose effect is made, and for one whose effect failed.
-    pub done: &'static str,
-    pub failed: &'static str,
-    /// The code for an id that none has.
-    pub unknown: DenialCode,
-    /// The code of one that is decided already.
-    pub decided: DenialCode,
-    /// The code of one that was not decided in time.
-    pub expired: DenialCode,
-    /// The code of one that can no longer be decided.
-    pub withdrawn: DenialCode,
-    /// True if a requester who cannot decide withdraws it, and rejects it otherwise.
-    pub requester_withdraws: bool,
-    /// What becomes of it in a restored record: doubtful, or withdrawn.
-    pub restored: Status,
-    pub event: fn(Step) -> LedgerEvent,
-}
+use ironclaw_store::tables::waiting::{Ending, Waiting};
 
 /// What a person may see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,8 +59,6 @@ impl Shown {
 
 /// The part of one kind.
 pub trait Kind: Sync {
-    fn words(&self) -> &'static Words;
-
     /// Returns the rights of a person.
     fn rights(
         &self,

@@ -2,12 +2,14 @@
 //!
 //! Decides nothing, and sends nothing itself. See [`crate::channels::notifications`].
 
-use super::{Gateway, Step, Waiting, WaitingId, entry, kind_of};
+use super::gateway::Gateway;
+use super::steps::entry;
+use super::words::Step;
 use crate::channels::notifications::{self, About, Notification};
 use crate::registry;
 use ironclaw_state::WriteTx;
 use ironclaw_store::error::Error;
-use ironclaw_store::tables::waiting;
+use ironclaw_store::tables::waiting::{self, Waiting, WaitingId};
 
 /// Milliseconds before others are told about what a person asked for: the same person often decides at once.
 const OWN_WAIT_MS: i64 = 60_000;
@@ -22,7 +24,7 @@ pub fn asked(tx: &mut WriteTx<'_>, all: &Gateway, id: WaitingId) -> Result<(), E
 
 /// Tells everyone who can decide, except for a person who asked for it.
 fn notify_deciders(tx: &mut WriteTx<'_>, all: &Gateway, of: &Waiting, about: About) -> Result<(), Error> {
-    let (now, kind) = (tx.wall(), kind_of(of.id));
+    let (now, kind) = (tx.wall(), all.kind(of.id));
     let wait_ms = if of.session.is_none() { OWN_WAIT_MS } else { 0 };
     for person in registry::people(tx)? {
         let is_asker = of.session.is_none() && person.id == of.principal;

@@ -37,6 +37,8 @@ rows! {
         pub message: Option<MessageId> = "message_id",
         /// The message whose task it is.
         pub root: Option<MessageId>,
+        /// Digest of what is asked for.
+        pub digest: Digest,
         /// The generation of the record that it belongs to.
         pub generation: u64,
         /// The places in which people were told, with blanks between.

@@ -236,7 +236,7 @@ impl Random {
                 assert_eq!(earlier, None, "{path} was answered twice");
             }
             _ => {
-                let known = ["question_unknown", "question_not_yours", "question_ended", "question_option"];
+                let known = ["question_unknown", "not_yours_to_decide", "question_ended", "question_option"];
                 let code = said["error"]["code"].as_str().unwrap_or_default();
                 assert!(known.contains(&code), "{path}: {status} {said}");
             }

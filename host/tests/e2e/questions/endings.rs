@@ -65,7 +65,7 @@ fn owner_cancels_and_erasure_removes_questions_of_others() {
     host.ctl(&["person", "add", "mara"]).ok();
     let (raw, mara) = (Raw::of(&host), Raw::of_person(&host, "mara"));
     let first = ask(&mara, "ask me which? red or blue");
-    assert_eq!(code(&answer(&raw, id_of(&first), &json!({ "option": 1 }))), (403, "question_not_yours"));
+    assert_eq!(code(&answer(&raw, id_of(&first), &json!({ "option": 1 }))), (403, "not_yours_to_decide"));
     assert_eq!(reject(&raw, id_of(&first), "no").0, 200);
     let second = ask(&mara, "ask me which? red or blue");
     assert_eq!(status(&raw, id_of(&second)), "pending");
@@ -106,9 +106,9 @@ fn removed_person_ends_their_question_in_a_shared_conversation() {
     let why = host.ctl(&["--json", "why", &id]).ok().json();
     assert_eq!((&why["outcome"], &why["decided_by"]), (&json!("the requester was removed"), &Value::Null), "{why}");
     assert_eq!(raw.get("/v1/waiting?type=question").1["entries"], json!([]));
-    refused(&raw, &id, &json!({ "text": "red" }), (403, "question_not_yours"));
+    refused(&raw, &id, &json!({ "text": "red" }), (403, "not_yours_to_decide"));
     // The notice waits for the next turn of the agent.
-    let notice = format!("Your question {id} can no longer be decided:");
+    let notice = format!("Your question {id} can no longer be answered:");
     assert!(exported(&host).contains(&notice));
 }
 

@@ -6,7 +6,7 @@ use super::open_turn;
 use crate::calls::executor::{Place, When};
 use crate::calls::model_socket::Server;
 use crate::gateway::requests::{self, Row};
-use crate::gateway::waiting::{self, Gateway, Status, kind_of};
+use crate::gateway::waiting::{self, Gateway, Status};
 use crate::registry;
 use crate::registry::tools;
 use crate::turns::calls::{self, CallRow, CallState, ResultBody, ResultTarget, Runs};
@@ -287,7 +287,7 @@ fn is_present(tx: &ReadTx<'_>, all: &Gateway, request: &Row) -> Result<bool, iro
     for message in messages::for_turn(tx, request.turn)? {
         for person in all.presence.people_at(message) {
             if let Some(person) = registry::person_by_id(tx, person)?
-                && kind_of(of.id).rights(tx, all, &person, &of)?.decides
+                && all.kind(of.id).rights(tx, all, &person, &of)?.decides
             {
                 return Ok(true);
             }
