@@ -108,6 +108,7 @@ mod e2e {
     pub(crate) mod tunnels;
     mod typed_text;
     mod versions;
+    mod waiting;
     mod webhook;
 }
 

@@ -254,22 +254,6 @@ fn of_two_concurrent_decisions_one_wins() {
 }
 
 #[test]
-fn restart_keeps_changes_and_approvals() {
-    let mut fixture = DecisionFixture::under("[default]\napprovals = 2\n");
-    let id = fixture.persona("new");
-    fixture.restart();
-    assert_eq!(fixture.approve("adam", id), Ok(Status::Pending));
-    fixture.restart();
-    assert_eq!(fixture.approve("anna", id), Ok(Status::Approved));
-    fixture.restart();
-    fixture.apply(id).expect("approved before the restart");
-    fixture.restart();
-    refused(fixture.apply(id), DenialCode::ChangeDecided);
-    let other = fixture.persona("other");
-    assert_ne!(other, id, "ids are unique");
-}
-
-#[test]
 fn same_change_is_one_request_and_too_many_are_refused() {
     let fixture = DecisionFixture::new();
     let id = fixture.persona("new");
@@ -283,18 +267,6 @@ fn same_change_is_one_request_and_too_many_are_refused() {
     }
     let more = fixture.submit("olga", ChangeKind::Persona, json!({ "instructions": "one more" }));
     refused(more, DenialCode::ChangesTooMany);
-}
-
-#[test]
-fn undecided_change_expires_and_stays_expired() {
-    let fixture = DecisionFixture::new();
-    let id = fixture.persona("new");
-    fixture.sql("UPDATE waiting SET expires_at = created_at WHERE id = ?1", id);
-    refused(fixture.approve("olga", id), DenialCode::ChangeExpired);
-    fixture.sql("UPDATE waiting SET expires_at = created_at + 3600000 WHERE id = ?1", id);
-    refused(fixture.approve("olga", id), DenialCode::ChangeExpired);
-    refused(fixture.approve_shown("olga", ChangeId::new(), Digest::of(b"")), DenialCode::ChangeUnknown);
-    assert_eq!((fixture.persona_now().as_str(), fixture.status(id)), ("old", Status::Expired));
 }
 
 #[test]
@@ -315,16 +287,6 @@ fn restored_record_voids_approvals_and_asks_a_person() {
     assert_eq!(fixture.persona_now(), "old");
     let half = fixture.submit("olga", ChangeKind::EnabledTools, json!(["read_file"])).expect("submitted");
     assert_eq!(fixture.approve("adam", half), Ok(Status::Pending), "an earlier approval no longer counts");
-}
-
-#[test]
-fn change_pending_in_a_restored_record_can_be_decided() {
-    let fixture = DecisionFixture::new();
-    let id = fixture.approved("new");
-    fixture.begin_generation("one");
-    assert_eq!(fixture.approve("olga", id), Ok(Status::Approved));
-    fixture.apply(id).expect("approved in this generation");
-    assert_eq!(fixture.persona_now(), "new");
 }
 
 #[test]

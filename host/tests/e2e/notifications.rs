@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 const HOUR_MS: i64 = 3_600_000;
 
 /// Starts a host with an agent, a site that its calls need a person for, and the place `desk` of the owner.
-fn host_with_place(build: Build, site: &Site, receiver: &Receiver, more: &[&str]) -> TestHost {
+pub(super) fn host_with_place(build: Build, site: &Site, receiver: &Receiver, more: &[&str]) -> TestHost {
     let mut host = TestHost::own(build);
     if build == Build::Failpoints {
         host.shift_clock(0);
@@ -39,12 +39,13 @@ fn place_of(host: &TestHost, person: &str) -> Value {
     host.ctl(&["--json", "person", "show", person]).ok().json()["notify"].clone()
 }
 
-fn text(got: &Received) -> String {
+pub(super) fn text(got: &Received) -> String {
     assert_eq!((&got.body["type"], &got.body["message_ids"]), (&json!("notification"), &json!([])), "{got:?}");
     assert_eq!(got.body["delivery"], got.id.as_str(), "{got:?}");
     got.body["text"].as_str().expect("a text").to_owned()
 }
-fn count(host: &TestHost, event: &str) -> usize {
+
+pub(super) fn count(host: &TestHost, event: &str) -> usize {
     host.entries(event).len()
 }
 
@@ -135,22 +136,6 @@ fn waiting_request_is_told_once_without_content() {
 }
 
 #[test]
-fn notification_is_sent_again_to_a_channel_that_is_busy() {
-    let site = Site::start();
-    let receiver = Receiver::new(|_, before| match before {
-        0 => Response::Later(503, "0"),
-        1 => Response::Status(503),
-        _ => Response::Status(200),
-    });
-    let host = host_with_place(Build::Plain, &site, &receiver, &[]);
-    post(&Raw::of(&host), "tulips", &site.url("/notes"));
-    wait_for("the notification", || count(&host, "notification.received") == 1);
-    let got = receiver.replies();
-    assert!(got.len() == 3 && got.iter().all(|one| one.id == got[0].id && one.body == got[0].body), "{got:?}");
-    assert_eq!((count(&host, "notification.sending"), count(&host, "notification.retried")), (3, 2));
-}
-
-#[test]
 fn decided_request_is_not_told() {
     let site = Site::start();
     let receiver = Receiver::new(|_, _| Response::Later(503, "3600"));
@@ -170,31 +155,6 @@ fn decided_request_is_not_told() {
     let got = receiver.replies();
     assert_ne!(got[0].id, got[1].id, "{got:?}");
     assert_eq!(count(&host, "notification.received"), 0);
-}
-
-#[test]
-fn request_about_to_expire_is_told_once() {
-    let (site, receiver) = (Site::start(), Receiver::accepting());
-    let mut host = host_with_place(Build::Failpoints, &site, &receiver, &[]);
-    let raw = Raw::of(&host);
-    post(&raw, "tulips", &site.url("/notes"));
-    let id = waiting(&raw)["id"].as_str().expect("an id").to_owned();
-    wait_for("the first notification", || count(&host, "notification.received") == 1);
-    // A request expires after 24 hours.
-    for (hours, told) in [(22, 1), (23, 2), (23, 2), (25, 2)] {
-        host.kill_host();
-        host.shift_clock(hours * HOUR_MS + 60_000);
-        host.up();
-        wait_for(&format!("the notifications after {hours} h"), || count(&host, "notification.received") == told);
-    }
-    let got = receiver.replies();
-    assert_eq!(got.len(), 2, "{got:?}");
-    let texts = [text(&got[0]), text(&got[1])];
-    assert!(texts[0] != texts[1] && texts.iter().all(|text| text.contains(&id)), "{texts:?}");
-    let about: Vec<Value> =
-        host.entries("notification.intended").iter().map(|entry| entry["data"]["about"].clone()).collect();
-    assert_eq!(about, ["waits", "ends_soon"]);
-    wait_for("the end of the request", || count(&host, "request.expired") == 1);
 }
 
 /// Asks for a call, and kills the host at this fail point. Returns the restarted host.
@@ -222,57 +182,6 @@ fn killed_host_sends_the_notification_once() {
         assert_eq!(count(&host, "notification.intended"), 1, "{point}");
         host.ctl(&["audit", "verify"]).ok();
     }
-}
-
-#[test]
-fn notification_that_may_have_arrived_is_not_sent_again() {
-    for (point, sent) in [("notification_taken", 0), ("notification_sent", 1)] {
-        let (site, receiver) = (Site::start(), Receiver::accepting());
-        let host = killed_at(point, &site, &receiver, &[]);
-        wait_for("the outcome", || count(&host, "notification.failed") == 1);
-        assert_eq!(host.entries("notification.failed")[0]["data"]["outcome"], "unknown", "{point}");
-        host.restart();
-        assert_eq!(receiver.replies().len(), sent, "{point}");
-    }
-}
-
-#[test]
-fn change_is_told_to_the_people_who_may_decide() {
-    let (site, receiver) = (Site::start(), Receiver::accepting());
-    let mut host = host_with_place(Build::Failpoints, &site, &receiver, &[]);
-    for (name, role) in [("ada", "admin"), ("bob", "member")] {
-        host.ctl(&["person", "add", name, "--role", role]).ok();
-        host.ctl(&["person", "link", name, &format!("desk:{name}"), "--yes"]).ok();
-        host.ctl(&["person", "set", name, "--notify", "desk"]).ok();
-    }
-    // A change that its person decides at once is not told to others.
-    host.change("a", "persona", &json!({ "instructions": "I like roses." }));
-    assert_eq!(count(&host, "notification.withdrawn"), 1);
-    let change = host.submit("a", "persona", json!({ "instructions": "I like tulips." })).ok().json();
-    host.kill_host();
-    host.shift_clock(61_000);
-    host.up();
-    wait_for("the notification", || count(&host, "notification.received") == 1);
-    let got = receiver.replies();
-    assert_eq!((got.len(), &got[0].body["sender"]), (1, &json!("ada")), "the owner asked for it: {got:?}");
-    let id = change["id"].as_str().expect("an id");
-    assert!(text(&got[0]).contains(id), "{got:?}");
-    assert!(!got[0].body.to_string().contains("tulips"), "{got:?}");
-    // A change expires after a week. An hour before its end people are told, a minute later as at its request.
-    for (hours, seconds, intended, received) in [(167, 120, 3, 1), (167, 240, 3, 2), (169, 0, 3, 2)] {
-        host.kill_host();
-        host.shift_clock(hours * HOUR_MS + seconds * 1000);
-        host.up();
-        wait_for(&format!("the notifications after {hours} h and {seconds} s"), || {
-            (count(&host, "notification.intended"), count(&host, "notification.received")) == (intended, received)
-        });
-    }
-    wait_for("the end of the change", || count(&host, "change.expired") == 1);
-    let got = receiver.replies();
-    assert_eq!((got.len(), &got[1].body["sender"]), (2, &json!("ada")), "{got:?}");
-    assert!(text(&got[1]).contains(id) && text(&got[1]) != text(&got[0]), "{got:?}");
-    let about = host.entries("notification.intended").pop().expect("an entry")["data"]["about"].clone();
-    assert_eq!(about, "ends_soon");
 }
 
 #[test]

@@ -11,7 +11,8 @@ use crate::support::host_fixture::{Build, TestHost, wait_for};
 use crate::support::model_server::{Act, Seen, Server};
 use crate::support::site::{self, Site};
 use serde_json::{Value, json};
-fn give_tool(host: &TestHost) {
+
+pub(super) fn give_tool(host: &TestHost) {
     host.change("a", "enabled_tools", &json!({ "add": ["ask_user_question"] }));
 }
 

@@ -203,23 +203,6 @@ fn asked_too_often_is_denied_by_name() {
 }
 
 #[test]
-fn cancel_panic_erase_withdraw() {
-    let (site, host, raw) = host_with(&["POST"], &["/notes"]);
-    post(&raw, "tulips", &site.url("/notes"));
-    let entry = waiting(&raw);
-    host.ctl(&["panic"]).ok();
-    host.ctl(&["resume"]).ok();
-    assert_eq!(request(&raw, &entry["id"])["status"], "withdrawn");
-    assert_eq!(approve(&raw, &entry).1["error"]["code"], "call_withdrawn");
-    post(&raw, "roses", &site.url("/notes"));
-    let entry = waiting(&raw);
-    host.ctl(&["session", "remove", host.session()["id"].as_str().expect("an id"), "--yes"]).ok();
-    assert_eq!(approve(&raw, &entry).1["error"]["code"], "request_unknown");
-    assert!(site.lines().is_empty());
-    assert_eq!(host.entries("request.withdrawn").len(), 2, "the removal of the conversation is in the ledger too");
-}
-
-#[test]
 fn lost_tool_withdraws_a_call_that_one_of_two_approved() {
     let (site, host, raw) = host_with(&["GET"], &["/other"]);
     let admin = Raw::add_person(&host, "adam", &["--role", "admin"]);

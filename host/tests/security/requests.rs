@@ -279,18 +279,6 @@ fn lost_role_token_or_policy_leaves_a_request_pending() {
 }
 
 #[test]
-fn expired_request_is_not_approved() {
-    let (site, mut host) = granted(TestHost::with_clock(), &["POST"], &["/notes"]);
-    let raw = Raw::of(&host);
-    post(&raw, "tulips", &site.url("/notes"));
-    let entry = waiting(&raw);
-    host.shift_clock(25 * 3_600_000);
-    assert_eq!(code(&approve(&raw, &entry)).1, "call_expired");
-    assert_eq!(request(&raw, &entry["id"])["status"], "expired");
-    assert!(inbox(&raw).is_empty() && site.lines().is_empty());
-}
-
-#[test]
 fn two_deciders_at_once_have_one_outcome() {
     let (site, host, raw) = host_with(&["POST"], &["/notes"]);
     let mut approved = 0;

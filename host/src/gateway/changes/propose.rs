@@ -3,7 +3,7 @@
 //! Never decides on a change and never applies one. See [`crate::gateway::decide`], and [`ironclaw_store::tables::waiting`] for the rows.
 
 use crate::channels::notifications;
-use crate::gateway::waiting::{self, Ending, Gateway, Status};
+use crate::gateway::waiting::{self, Ending, Gateway, Status, Waiting};
 use crate::gateway::{Checked, Proposed, Requester, checks, kinds};
 use crate::registry::policy::Policy;
 use crate::registry::{self, Role, roles};
@@ -15,7 +15,7 @@ use ironclaw_operator::{Bound, DenialCode, LedgerEvent};
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::{Denied, Refusal};
-use ironclaw_store::tables::waiting::changes::{self, NewChange, Own, Pending};
+use ironclaw_store::tables::waiting::changes::{self, Own, Pending};
 use ironclaw_store::tables::{facts, messages, waiting as table};
 use ironclaw_store::times::HOUR_MS;
 use serde_json::Value;
@@ -134,27 +134,44 @@ fn insert(
 ) -> Result<ChangeId, ironclaw_state::Error> {
     let (now, rule) = (tx.wall(), policy.rule(proposed.change.kind()));
     let expires_at = now + i64::from(rule.expires_hours) * HOUR_MS;
-    let message = proposed.requester.origin().and_then(|origin| origin.message);
-    let new = NewChange {
-        id: ChangeId::new(),
+    let origin = proposed.requester.origin();
+    let message = origin.and_then(|origin| origin.message);
+    let own = Own {
+        payload: proposed.change.payload(),
+        before: standing.before.clone(),
+        facts: standing.facts.clone(),
+        reason: proposed.reason.clone(),
+    };
+    let id = ChangeId::new();
+    let new = Waiting {
+        id: id.into(),
+        subject: proposed.change.kind().name().to_owned(),
+        status: Status::Pending,
         agent: proposed.agent,
-        requester: &proposed.requester,
-        kind: proposed.change.kind(),
-        own: Own {
-            payload: proposed.change.payload(),
-            before: standing.before.clone(),
-            facts: standing.facts.clone(),
-            reason: proposed.reason.clone(),
-        },
+        principal: proposed.requester.principal(),
+        session: origin.map(|origin| origin.session),
+        turn: origin.map(|origin| origin.turn),
+        call: origin.map(|origin| origin.call),
+        message,
         root: message.map(|message| messages::root_of(tx, message)).transpose()?,
         digest,
         labels: proposed.labels,
+        own: canonical::to_string(&own),
         generation: facts::generation(tx)?,
+        told: String::new(),
+        created_at: now,
         expires_at,
-        remind_at: notifications::remind_at(now, expires_at),
+        ends_at: Some(expires_at),
+        remind_at: Some(notifications::remind_at(now, expires_at)),
+        asked_seq: 0,
+        shown: None,
+        decided_by: None,
+        decided_at: None,
+        ended_at: None,
+        outcome: None,
     };
-    changes::insert(tx, &new)?;
-    Ok(new.id)
+    table::insert(tx, &new)?;
+    Ok(id)
 }
 
 /// Appends the ledger entry of a proposed change, and returns its number.

@@ -83,11 +83,6 @@ impl DecisionFixture {
         self.state = Some(State::open(&path, &SessionKey::new([7; 32])).expect("it opens"));
     }
 
-    pub(super) fn restart(&mut self) {
-        block_on(self.state.take().expect("open").close());
-        self.open();
-    }
-
     pub(super) fn state(&self) -> &State {
         self.state.as_ref().expect("open")
     }

@@ -9,6 +9,7 @@ pub mod requests;
 use crate::rows::rows;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, CallId, MessageId, PersonId, SessionId, TurnId};
+use ironclaw_judge::provenance::Labels;
 use ironclaw_operator::WaitingKind;
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{ToSql, params, params_from_iter};
@@ -18,7 +19,7 @@ pub use ironclaw_operator::{WaitingId, WaitingStatus as Status};
 rows! {
     /// What every kind has.
     #[derive(Debug, Clone)]
-    pub struct Waiting {
+    pub struct Waiting in waiting {
         pub id: WaitingId,
         /// The tool of a call or a question, and the kind of a change.
         pub subject: String,
@@ -39,6 +40,10 @@ rows! {
         pub root: Option<MessageId>,
         /// Digest of what is asked for.
         pub digest: Digest,
+        /// The labels of the output that asked.
+        pub labels: Labels as json,
+        /// What only its kind has, as canonical JSON.
+        pub own: String,
         /// The generation of the record that it belongs to.
         pub generation: u64,
         /// The places in which people were told, with blanks between.
@@ -47,6 +52,10 @@ rows! {
         pub created_at: i64,
         /// Milliseconds since the epoch: the end without a decision, or once a call is approved, of its approvals.
         pub expires_at: i64,
+        /// When the host ends it, milliseconds since the epoch; `None`: it does not.
+        pub ends_at: Option<i64>,
+        /// When people are told that it ends soon, milliseconds since the epoch; `None` once they were told.
+        pub remind_at: Option<i64>,
         /// Number of its ledger entry.
         pub asked_seq: u64,
         /// Digest of the page of the last yes.
@@ -60,6 +69,11 @@ rows! {
         /// A sentence about the outcome, or the reason of a rejection.
         pub outcome: Option<String>,
     }
+}
+
+/// Inserts what waits from now on.
+pub fn insert(tx: &mut WriteTx<'_>, new: &Waiting) -> Result<(), Error> {
+    new.insert(tx)
 }
 
 /// What a list has.

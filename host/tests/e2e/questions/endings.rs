@@ -2,18 +2,15 @@
 //!
 //! See `super` for the answers.
 
-use super::{answer, ask, give_tool, host_of, id_of, refused, reject, say, status};
+use super::{ask, give_tool, host_of, id_of, refused, status};
 use crate::e2e::requests::{answered, waiting};
 use crate::e2e::streaming;
-use crate::support::client::{Raw, code};
+use crate::support::client::Raw;
 use crate::support::hooks::add_shop;
 use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
 use crate::support::model_server::{Act, Seen, Server};
 use crate::support::{record, terminal};
 use serde_json::{Value, json};
-
-/// Milliseconds of a day.
-const DAY_MS: i64 = 86_400_000;
 
 /// Returns the exported conversation of the only session.
 fn exported(host: &TestHost) -> String {
@@ -57,21 +54,6 @@ fn cancelled_turn_cancels_its_question() {
     host.ctl(&["session", "cancel", host.session()["id"].as_str().expect("an id")]).ok();
     assert_eq!(status(&raw, &id), "withdrawn");
     refused(&raw, &id, &json!({ "text": "red" }), (409, "question_ended"));
-}
-
-#[test]
-fn owner_cancels_and_erasure_removes_questions_of_others() {
-    let host = host_of(Build::Plain);
-    host.ctl(&["person", "add", "mara"]).ok();
-    let (raw, mara) = (Raw::of(&host), Raw::of_person(&host, "mara"));
-    let first = ask(&mara, "ask me which? red or blue");
-    assert_eq!(code(&answer(&raw, id_of(&first), &json!({ "option": 1 }))), (403, "not_yours_to_decide"));
-    assert_eq!(reject(&raw, id_of(&first), "no").0, 200);
-    let second = ask(&mara, "ask me which? red or blue");
-    assert_eq!(status(&raw, id_of(&second)), "pending");
-    host.ctl(&["person", "remove", "mara", "--erase", "--yes"]).ok();
-    assert_eq!(code(&reject(&raw, id_of(&second), "")), (404, "question_unknown"));
-    assert_eq!(raw.get("/v1/waiting?type=question&status=all").1["entries"], json!([]));
 }
 
 #[test]
@@ -135,33 +117,6 @@ fn prompt_of_a_conversation_offers_an_answer() {
 }
 
 #[test]
-fn person_is_reminded_once_and_the_question_expires() {
-    let mut host = host_of(Build::Failpoints);
-    let raw = Raw::of(&host);
-    let question = ask(&raw, "ask me which? red or blue");
-    let id = id_of(&question).to_owned();
-    for _ in 0..2 {
-        host.kill_host();
-        host.shift_clock(4 * DAY_MS);
-        host.up();
-        wait_for("the reminder", || host.entries("question.reminded").len() == 1);
-    }
-    assert_eq!(status(&Raw::of(&host), &id), "pending");
-    host.down();
-    host.shift_clock(8 * DAY_MS);
-    host.up();
-    wait_for("the end", || host.entries("question.expired").len() == 1);
-    let raw = Raw::of(&host);
-    refused(&raw, &id, &json!({ "option": 1 }), (409, "question_ended"));
-    assert_eq!(status(&raw, &id), "expired");
-    assert_eq!((host.entries("question.reminded").len(), host.entries("turn.opened").len()), (1, 1));
-    let told = host.entries("notification.unplaced");
-    let about: Vec<&Value> = told.iter().map(|entry| &entry["data"]["about"]).collect();
-    assert_eq!(about, ["waits", "ends_soon"]);
-    assert!(exported(&host).contains("was not answered in time"));
-}
-
-#[test]
 fn killed_host_asks_once_and_answers_once() {
     let mut host = host_of(Build::Failpoints);
     host.down();
@@ -190,37 +145,4 @@ fn killed_host_asks_once_and_answers_once() {
     let said = raw.get("/v1/agents/a/history").1["lines"].to_string();
     assert_eq!(said.matches("You chose: blue").count(), 1, "{said}");
     host.ctl(&["audit", "verify"]).ok();
-}
-
-#[test]
-fn question_of_a_restored_record_cannot_be_answered() {
-    let host = host_of(Build::Plain);
-    let id = id_of(&ask(&Raw::of(&host), "ask me which? red or blue")).to_owned();
-    let file = host.home.with_file_name("q.backup").display().to_string();
-    host.ctl(&["backup", "create", &file]).ok();
-    assert_eq!(answer(&Raw::of(&host), &id, &json!({ "option": 1 })).0, 200);
-    host.down();
-    host.ctl(&["backup", "restore", &file, "--replace", "--yes"]).ok();
-    host.up();
-    let raw = Raw::of(&host);
-    let listed: Value = waiting(&raw);
-    assert_eq!((&listed["status"], &listed["yours"]), (&json!("doubtful"), &json!(false)));
-    refused(&raw, &id, &json!({ "option": 1 }), (409, "question_ended"));
-    assert!(exported(&host).contains("is in doubt"));
-    assert_eq!(reject(&raw, &id, "").0, 200);
-    assert_eq!(raw.get("/v1/waiting").1["entries"], json!([]));
-    assert_eq!(host.entries("question.unknown").len(), 1);
-}
-
-#[test]
-fn stop_keeps_a_question_and_an_erasure_removes_it() {
-    let host = host_of(Build::Plain);
-    let raw = Raw::of(&host);
-    let question = ask(&raw, "ask me which? red or blue");
-    host.ctl(&["panic"]).ok();
-    host.ctl(&["resume"]).ok();
-    assert_eq!(status(&raw, id_of(&question)), "pending", "an emergency stop forgets no question");
-    say(&raw, "echo after the stop");
-    host.ctl(&["session", "remove", host.session()["id"].as_str().expect("an id"), "--yes"]).ok();
-    refused(&raw, id_of(&question), &json!({ "option": 1 }), (404, "question_unknown"));
 }

@@ -3,7 +3,7 @@
 //! See `ops::backup` for the backups themselves.
 
 use super::{Waiting, failing_host, id, inbox, status};
-use crate::e2e::requests::{approve, last_answer, post, reject, request, waiting};
+use crate::e2e::requests::{approve, post, reject, request, waiting};
 use crate::support::client::{Raw, code};
 use crate::support::host_fixture::{Build, TestHost, wait_for};
 use serde_json::Value;
@@ -71,29 +71,6 @@ fn restore_between_approval_and_its_use_withdraws_the_call() {
     post(&raw, "tulips", &site.url("/notes"));
     assert_eq!(approve(&raw, &waiting(&raw)).0, 200);
     wait_for("the request at the site", || site.sent("tulips") == 1);
-}
-
-#[test]
-fn restore_between_request_and_approval_withdraws_the_call() {
-    let (site, host) = failing_host();
-    let raw = Raw::of(&host);
-    post(&raw, "lilies", &site.url("/notes"));
-    let entry = waiting(&raw);
-    let file = back_up(&host);
-    // The other history: the person approves, and the call has its effect.
-    assert_eq!(approve(&raw, &entry).0, 200);
-    wait_for("the request at the site", || site.sent("lilies") == 1);
-    wait_for("the end of the call", || status(&host, &entry) == "done");
-    wait_for("the follow-up", || last_answer(&host).contains("The page says tulip."));
-    host.down();
-    host.ctl(&["backup", "restore", text(&file), "--replace", "--yes"]).ok();
-    host.up();
-    check_withdrawn(&host, &[&entry]);
-    assert_eq!(site.sent("lilies"), 1, "it has no second effect");
-    // Another start begins no generation, and withdraws nothing.
-    host.restart();
-    assert_eq!(host.entries("request.withdrawn").len(), 1);
-    assert_eq!(site.sent("lilies"), 1);
 }
 
 #[test]

@@ -2,11 +2,11 @@
 
 use super::{Status, WaitingId};
 use crate::rows::rows;
-use ironclaw_contract::canonical::{self, Digest};
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, CallId, ChangeId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_contract::seam::change::{Change, ChangeKind, Payload};
 use ironclaw_judge::provenance::Labels;
-use ironclaw_state::{Error, ReadTx, WriteTx, stored_json};
+use ironclaw_state::{Error, ReadTx, stored_json};
 use rusqlite::{Row as SqlRow, params};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -106,76 +106,6 @@ fn requester(row: &SqlRow<'_>) -> rusqlite::Result<Requester> {
 fn change(row: &SqlRow<'_>) -> rusqlite::Result<Change> {
     let own: Own = stored_json(row, "own")?;
     Change::parse(row.get("subject")?, &own.payload).map_err(|_| ironclaw_state::bad("own"))
-}
-
-/// A change to insert.
-#[derive(Debug, Clone)]
-pub struct NewChange<'a> {
-    pub id: ChangeId,
-    /// The agent that it concerns.
-    pub agent: Option<AgentId>,
-    pub requester: &'a Requester,
-    pub kind: ChangeKind,
-    pub own: Own,
-    /// The message whose task it is, if an agent proposed it.
-    pub root: Option<MessageId>,
-    /// Digest of the requester and the request; a repeated request has the same digest.
-    pub digest: Digest,
-    /// The labels of the output that proposed it.
-    pub labels: Labels,
-    /// The generation of the record.
-    pub generation: u64,
-    /// Milliseconds since the epoch.
-    pub expires_at: i64,
-    /// The time at which people are told that it expires soon, milliseconds since the epoch.
-    pub remind_at: i64,
-}
-
-/// Inserts a change that waits, without the number of its ledger entry.
-pub fn insert(tx: &mut WriteTx<'_>, new: &NewChange<'_>) -> Result<(), Error> {
-    let origin = new.requester.origin();
-    let columns = [
-        "id",
-        "subject",
-        "status",
-        "agent_id",
-        "principal",
-        "session_id",
-        "turn_id",
-        "call_id",
-        "message_id",
-        "root",
-        "digest",
-        "labels",
-        "own",
-        "generation",
-        "created_at",
-        "expires_at",
-        "ends_at",
-        "remind_at",
-    ];
-    let now = tx.now();
-    let values = params![
-        new.id,
-        new.kind,
-        Status::Pending,
-        new.agent,
-        new.requester.principal(),
-        origin.map(|origin| origin.session),
-        origin.map(|origin| origin.turn),
-        origin.map(|origin| origin.call),
-        origin.and_then(|origin| origin.message),
-        new.root,
-        new.digest,
-        canonical::to_string(&new.labels),
-        canonical::to_string(&new.own),
-        new.generation as i64,
-        now,
-        new.expires_at,
-        new.expires_at,
-        new.remind_at
-    ];
-    tx.insert("waiting", &columns, values)
 }
 
 pub fn find(tx: &ReadTx<'_>, id: ChangeId) -> Result<Option<Row>, Error> {
