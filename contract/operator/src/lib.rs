@@ -173,15 +173,9 @@ pub struct Status {
     /// The number of awake and waiting sessions.
     #[serde(default)]
     pub places: SlotCounts,
-    /// Changes that wait for a decision.
+    /// The numbers of those that wait for people, without the types of which none waits.
     #[serde(default)]
-    pub changes_waiting: u64,
-    /// Calls that wait for a decision.
-    #[serde(default)]
-    pub calls_waiting: u64,
-    /// Questions of agents that wait for their people.
-    #[serde(default)]
-    pub questions_waiting: u64,
+    pub waiting: Vec<WaitingCount>,
     /// Replies to the caller that no client of theirs got yet.
     #[serde(default)]
     pub replies_unread: u64,

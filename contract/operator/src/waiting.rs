@@ -146,6 +146,17 @@ impl From<ChangeId> for WaitingId {
     }
 }
 
+/// The number of those of a type that wait for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct WaitingCount {
+    /// The type.
+    #[serde(rename = "type")]
+    pub kind: WaitingKind,
+    /// At least 1.
+    pub count: u64,
+}
+
 /// One of a list of what waits or waited for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

@@ -254,6 +254,7 @@ const INSIDE: &[&str] = &[
     "SmallContext",    // Status, ModelDetails
     "ToolDifference",  // Change, its payload
     "Untrusted",       // adds nothing to what it wraps
+    "WaitingCount",    // Status
     "WaitingEntry",    // Waiting, WaitingList
     "WaitingId",       // Waiting
     "WaitingSender",   // Channel

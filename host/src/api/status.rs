@@ -21,7 +21,7 @@ use ironclaw_jail::shortage::Shortage;
 use ironclaw_ledger::chain;
 use ironclaw_operator::{
     Bound, DamagedSkill, HostStatus, JailReport, LoweredGuard, ReaderStatus, Session, SessionPhase, SessionStatus,
-    SlotCounts, Status, Stopped, Stopping, WaitingKind,
+    SlotCounts, Status, Stopped, Stopping, WaitingCount, WaitingKind,
 };
 use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;
@@ -58,7 +58,7 @@ pub async fn status(Caller { api, person, .. }: Caller) -> Reply<Status> {
     }
     warnings.dedup();
     warnings.extend(lost_warning(api.record.state.read(journal::lost_count).await?));
-    let [changes_waiting, calls_waiting, questions_waiting] = api.record.state.read(waiting_counts).await?;
+    let waiting = api.record.state.read(waiting_counts).await?;
     api.read_replies.record().await?;
     let (stopped, bounds) = (stopped(&api).await?, near_bounds(&api, person.clone()).await?);
     let (replies_unread, without_place) = api.record.state.read(move |tx| told(tx, &person)).await?;
@@ -79,9 +79,7 @@ pub async fn status(Caller { api, person, .. }: Caller) -> Reply<Status> {
         sessions: sessions.into_iter().map(|session| session.status).collect(),
         stopped,
         places: SlotCounts { awake: room.awake as u64, awake_max: room.awake_max as u64, waiting: room.waiting as u64 },
-        changes_waiting,
-        calls_waiting,
-        questions_waiting,
+        waiting,
         replies_unread,
         without_place,
         bounds,
@@ -91,10 +89,11 @@ pub async fn status(Caller { api, person, .. }: Caller) -> Reply<Status> {
     }))
 }
 
-/// Returns the numbers of changes, calls and questions that wait for people.
-fn waiting_counts(tx: &ReadTx<'_>) -> Result<[u64; 3], ironclaw_state::Error> {
-    let count = |kind| waiting::open_count(tx, kind);
-    Ok([count(WaitingKind::Change)?, count(WaitingKind::Call)?, count(WaitingKind::Question)?])
+/// Returns the numbers of those that wait for people.
+fn waiting_counts(tx: &ReadTx<'_>) -> Result<Vec<WaitingCount>, ironclaw_state::Error> {
+    let counts = WaitingKind::ALL.map(|kind| Ok(WaitingCount { kind, count: waiting::open_count(tx, kind)? }));
+    let counts = counts.into_iter().collect::<Result<Vec<_>, ironclaw_state::Error>>()?;
+    Ok(counts.into_iter().filter(|of| of.count > 0).collect())
 }
 
 /// Returns the bounds that are near: on the requests of all people, and on the schedules and allowances of this one.

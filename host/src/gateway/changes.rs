@@ -15,7 +15,7 @@ pub(super) use propose::PENDING_OF_PERSON_MAX;
 pub use propose::Submitted;
 
 use crate::gateway::waiting::decide::{check_reason, present};
-use crate::gateway::waiting::{self, Ballot, Ending, Gateway, Kind, Rights, Shown, Sight, Status, Waiting, WaitingId};
+use crate::gateway::waiting::{self, Ballot, Ending, Gateway, Kind, Rights, Shown, Sight, Status, Waiting};
 use crate::gateway::{Proposed, Requester, decide, review_page};
 use crate::registry::local_network::LookedUp;
 use crate::registry::{self, Agent, Person, Role, roles};
@@ -36,10 +36,7 @@ pub struct Changes;
 
 /// Returns the row of a change that waits.
 fn row(tx: &ReadTx<'_>, of: &Waiting) -> Result<Row, ironclaw_state::Error> {
-    let found = match of.id {
-        WaitingId::Change(id) => table::find(tx, id)?,
-        WaitingId::Call(_) | WaitingId::Question(_) => None,
-    };
+    let found = table::find(tx, of.id)?;
     found.ok_or_else(|| ironclaw_state::Error::Stored(format!("{} is no change", of.id)))
 }
 

@@ -12,7 +12,7 @@ pub use answer::Given;
 pub use ask::{Asking, ask};
 
 use crate::channels::inbound::inbox::Recorded;
-use crate::gateway::waiting::{self, Ballot, Ending, Gateway, Kind, Rights, Shown, Sight, Status, Waiting, WaitingId};
+use crate::gateway::waiting::{self, Ballot, Ending, Gateway, Kind, Rights, Shown, Sight, Status, Waiting};
 use crate::registry::{self, Person, Role};
 use crate::turns::turn::Turn;
 use ironclaw_contract::ids::QuestionId;
@@ -28,10 +28,7 @@ pub struct Questions;
 
 /// Returns the row of a question that waits.
 fn row(tx: &ReadTx<'_>, of: &Waiting) -> Result<Row, ironclaw_state::Error> {
-    let found = match of.id {
-        WaitingId::Question(id) => table::find(tx, id)?,
-        WaitingId::Call(_) | WaitingId::Change(_) => None,
-    };
+    let found = table::find(tx, of.id)?;
     found.ok_or_else(|| ironclaw_state::Error::Stored(format!("{} is no question", of.id)))
 }
 

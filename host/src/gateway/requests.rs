@@ -26,7 +26,7 @@ pub use page::arguments;
 pub use reasons::{codes, is_for_grant};
 pub use using::{Permitted, Running, use_approvals};
 
-use crate::gateway::waiting::{Ballot, Ending, Gateway, Kind, Rights, Shown, Sight, ValidApproval, Waiting, WaitingId};
+use crate::gateway::waiting::{Ballot, Ending, Gateway, Kind, Rights, Shown, Sight, ValidApproval, Waiting};
 use crate::registry::{Person, Role};
 use decide::Open;
 use ironclaw_state::{ReadTx, WriteTx};
@@ -39,10 +39,7 @@ pub struct Calls;
 
 /// Returns the row of a call that waits.
 fn row(tx: &ReadTx<'_>, of: &Waiting) -> Result<Row, ironclaw_state::Error> {
-    let found = match of.id {
-        WaitingId::Call(id) => table::find(tx, id)?,
-        WaitingId::Question(_) | WaitingId::Change(_) => None,
-    };
+    let found = table::find(tx, of.id)?;
     found.ok_or_else(|| ironclaw_state::Error::Stored(format!("{} is no call", of.id)))
 }
 

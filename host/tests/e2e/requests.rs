@@ -118,24 +118,6 @@ fn call_out_of_scope_waits_and_runs_once_after_the_yes() {
 }
 
 #[test]
-fn another_page_or_person_decides_nothing() {
-    let (site, host, raw) = host_with(&["POST"], &["/notes"]);
-    post(&raw, "tulips", &site.url("/notes"));
-    let entry = waiting(&raw);
-    let mut other = entry.clone();
-    other["shown_digest"] = json!("0".repeat(64));
-    assert_eq!(approve(&raw, &other).1["error"]["code"], "shown_differs");
-    let mara = Raw::add_person(&host, "mara", &[]);
-    assert_eq!(mara.get("/v1/waiting").1["entries"], json!([]));
-    assert_eq!(approve(&mara, &entry).1["error"]["code"], "request_unknown");
-    assert_eq!(reject(&mara, &entry, "no").1["error"]["code"], "request_unknown");
-    let ada = Raw::add_person(&host, "ada", &["--role", "admin"]);
-    assert_eq!(approve(&ada, &entry).1["error"]["code"], "not_yours_to_decide", "only the person of the turn decides");
-    assert!(site.lines().is_empty());
-    assert_eq!(request(&raw, &entry["id"])["status"], "pending");
-}
-
-#[test]
 fn damaged_request_is_shown_and_only_rejected() {
     let (site, host, _) = host_with(&["POST"], &["/notes"]);
     post(&Raw::of(&host), "tulips", &site.url("/notes"));

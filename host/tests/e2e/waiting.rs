@@ -57,6 +57,46 @@ impl All {
 }
 
 #[test]
+fn each_kind_is_decided_by_its_people_on_the_shown_page() {
+    let (site, host, raw) = host_with(&["POST"], &["/notes"]);
+    give_tool(&host);
+    let (mara, ada) = (Raw::add_person(&host, "mara", &[]), Raw::add_person(&host, "ada", &["--role", "admin"]));
+    let all = All::ask(&host, &raw, &site);
+    let unknown = ["request_unknown", "question_unknown", "change_unknown"];
+    // A member neither sees nor decides what is of others, in the words for what does not exist.
+    assert_eq!(all.decide(&mara), unknown);
+    for (entry, unknown) in all.each().into_iter().zip(unknown) {
+        let id = entry["id"].as_str().expect("an id");
+        let none = format!("{}{}", &id[..id.len() - 1], if id.ends_with('0') { '1' } else { '0' });
+        let [of_others, of_none] = [id, none.as_str()].map(|id| mara.get(&format!("/v1/waiting/{id}")));
+        assert_eq!(code(&of_others), (404, unknown));
+        assert_eq!(of_others.1.to_string().replace(id, &none), of_none.1.to_string());
+        assert_eq!(code(&reject(&mara, entry, "no")).1, unknown);
+        for body in ["{}", r#"{"approved":true}"#, r#"{"approve":"yes"}"#] {
+            let (status, said) = raw.ask("POST", &format!("/v1/waiting/{id}/decision"), body);
+            assert_eq!(status, 400, "{body}: {said}");
+        }
+    }
+    // Another page than that of now.
+    for entry in [&all.call, &all.change] {
+        let mut other = entry.clone();
+        other["shown_digest"] = json!("0".repeat(64));
+        assert_eq!(code(&approve(&raw, &other)).1, "shown_differs");
+    }
+    // An admin decides on changes, and reads what others decide. An owner alone ends questions of others.
+    let not_theirs = "not_yours_to_decide";
+    assert_eq!(all.decide(&ada), [not_theirs, not_theirs, ""]);
+    assert_eq!(all.statuses(&ada)[..2], ["pending", "pending"]);
+    assert_eq!(code(&reject(&ada, &all.question, "no")), (403, not_theirs));
+    let own = |person: &Raw, more: &str| {
+        let listed = person.get(&format!("/v1/waiting?own=true{more}")).1["entries"].clone();
+        listed.as_array().expect("a list").len()
+    };
+    assert_eq!([own(&raw, ""), own(&mara, "&status=all")], [2, 0]);
+    assert!(site.lines().is_empty());
+}
+
+#[test]
 fn each_kind_is_told_reminded_and_expires_once() {
     let (site, receiver) = (Site::start(), Receiver::accepting());
     let mut host = host_with_place(Build::Failpoints, &site, &receiver, &[]);

@@ -2,7 +2,6 @@
 //!
 //! Two members and an owner use the real daemon. See `operators` for tokens and roles.
 
-use crate::e2e::changes::ChangeFixture;
 use crate::support::client::{Raw, check_refused};
 use crate::support::host_fixture::{Build, TestHost, wait_for};
 use serde_json::{Value, json};
@@ -133,29 +132,4 @@ fn member_sees_own_usage_and_no_ceiling_of_others() {
     assert_eq!(people.bob.get(&format!("/v1/usage?session={own}")).1["rows"], usage["rows"]);
     assert_eq!(ids(&people.mara.get("/v1/usage").1["rows"], "session_id"), [foreign]);
     assert_eq!(people.mara.get(&format!("/v1/usage?session={own}")).0, 404);
-}
-
-#[test]
-fn member_lists_own_requests_and_not_those_of_others() {
-    let fixture = ChangeFixture::new(Build::Plain);
-    fixture.host.ctl(&["person", "add", "mara"]).ok();
-    let (bob, mara) = (Raw::of_person(&fixture.host, "bob"), Raw::of_person(&fixture.host, "mara"));
-    converse(&bob, "want persona");
-    let of_owner = fixture.propose("tools");
-    let own = |caller: &Raw, query: &str| {
-        let (status, found) = caller.get(&format!("/v1/waiting?type=change&own=true{query}"));
-        assert_eq!(status, 200, "{found}");
-        ids(&found["entries"], "id")
-    };
-    let [id] = own(&bob, "").try_into().expect("one request");
-    assert_eq!(own(&bob, "&status=all"), [id.as_str()]);
-    assert_eq!(own(&mara, "&status=all"), Vec::<String>::new());
-    assert_eq!(own(&Raw::of(&fixture.host), ""), [of_owner.as_str()]);
-    assert_eq!(bob.get(&format!("/v1/waiting/{id}")).1["status"], "pending");
-    for foreign in [(&mara, &id), (&bob, &of_owner)] {
-        check_refused(&foreign.0.get(&format!("/v1/waiting/{}", foreign.1)), 404, "change_unknown");
-    }
-    fixture.host.ctl(&["reject", &id]).ok();
-    assert_eq!(own(&bob, ""), Vec::<String>::new(), "a decided request does not wait");
-    assert_eq!(own(&bob, "&status=rejected"), [id]);
 }

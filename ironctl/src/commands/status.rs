@@ -9,7 +9,7 @@ use crate::failure::Error;
 use crate::output::Output;
 use crate::output::table::Columns;
 use crate::{clock, jail};
-use ironclaw_operator::{SessionPhase, SessionStatus, Status, WaitingKind, routes};
+use ironclaw_operator::{SessionPhase, SessionStatus, Status, routes};
 
 /// Prints the status as tables, or as JSON.
 pub async fn run(at: &At) -> Result<(), Error> {
@@ -25,12 +25,7 @@ pub async fn run(at: &At) -> Result<(), Error> {
     for bound in &status.bounds {
         at.out.line(format!("near a bound: {bound}; {}", bound.advice()))?;
     }
-    let waiting = [
-        (WaitingKind::Call, status.calls_waiting),
-        (WaitingKind::Question, status.questions_waiting),
-        (WaitingKind::Change, status.changes_waiting),
-    ];
-    if let Some(count) = count(waiting) {
+    if let Some(count) = count(status.waiting.iter().map(|of| (of.kind, of.count))) {
         at.out.line(format!("{count}: ironctl inbox"))?;
     }
     if !at.out.is_json() {

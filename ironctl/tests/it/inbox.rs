@@ -159,7 +159,7 @@ fn list_names_the_requester_and_status_the_inbox() {
     let host = FakeHost::new(|line, _| match line {
         "GET /v1/status" => {
             let mut status = status(Path::new("/h"), 4242);
-            status["changes_waiting"] = json!(1);
+            status["waiting"] = json!([{"type": "change", "count": 1}]);
             Answer::json(status)
         }
         _ => {

@@ -203,9 +203,10 @@ fn host() -> Vec<Shape> {
                 sessions,
                 stopped: None,
                 places: places(),
-                changes_waiting: 2,
-                calls_waiting: 1,
-                questions_waiting: 2,
+                waiting: vec![
+                    ironclaw_operator::WaitingCount { kind: ironclaw_operator::WaitingKind::Call, count: 1 },
+                    ironclaw_operator::WaitingCount { kind: ironclaw_operator::WaitingKind::Change, count: 2 },
+                ],
                 replies_unread: 3,
                 without_place: vec!["Bob".to_owned()],
                 bounds: vec![Bound::new("schedules of one person", 1000, 900, "remove some")],

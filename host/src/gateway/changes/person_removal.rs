@@ -62,10 +62,9 @@ impl Gateway {
         let ending = Ending { status: Status::Withdrawn, by: None, outcome: "the requester was removed" };
         for of in tables::waiting::active(tx, Scope::Person(person.id))? {
             waiting::end(tx, self, &of, &ending)?;
-            withdrawn.extend(match of.id {
-                WaitingId::Change(id) => Some(id),
-                WaitingId::Call(_) | WaitingId::Question(_) => None,
-            });
+            if let WaitingId::Change(id) = of.id {
+                withdrawn.push(id);
+            }
         }
         let access = person_removal::end_access(tx, &person, by.id)?;
         let agents = person_removal::remove(tx, &person, by.id)?;

@@ -76,7 +76,8 @@ pub(super) struct Rows {
     pub(super) notifications: Vec<Notification>,
     pub(super) deliveries: Vec<Delivery>,
     pub(super) unanswered: Vec<String>,
-    pub(super) changes_waiting: usize,
+    pub(super) changes_waiting: i64,
+    pub(super) questions_waiting: i64,
 }
 
 impl Rows {
@@ -84,6 +85,8 @@ impl Rows {
     pub(super) fn of(home: &Path) -> Self {
         let db = record::open(home);
         db.execute_batch("BEGIN").expect("a transaction");
+        let open =
+            |kind| format!("SELECT count(*) FROM waiting WHERE kind = '{kind}' AND status IN ('pending','doubtful')");
         Self {
             people: list(&db, "SELECT name, id FROM people ORDER BY id", |row| Ok((row.get(0)?, row.get(1)?))),
             schedules: list(&db, "SELECT * FROM schedules ORDER BY created_at, id", schedule),
@@ -100,10 +103,8 @@ impl Rows {
                 "SELECT id FROM messages WHERE trigger = 1 AND status IN ('queued','scheduled','processing')",
                 |row| row.get(0),
             ),
-            changes_waiting: record::count(
-                &db,
-                "SELECT count(*) FROM waiting WHERE kind = 'chg' AND status IN ('pending','doubtful')",
-            ) as usize,
+            changes_waiting: record::count(&db, &open("chg")),
+            questions_waiting: record::count(&db, &open("qst")),
         }
     }
 

@@ -53,20 +53,6 @@ fn other_id(id: &str) -> String {
 }
 
 #[test]
-fn unshown_or_unknown_change_is_not_approved() {
-    let fixture = ChangeFixture::new(Build::Plain);
-    let id = fixture.propose("persona");
-    let other = other_id(&id);
-    fixture.host.ctl(&["approve", &other]).refused("there is no change");
-    fixture.host.ctl(&["approve", &id, "--shown", &"0".repeat(64)]).refused("differs from the page");
-    let (status, _) = Raw::of(&fixture.host).ask("POST", &format!("/v1/waiting/{id}/decision"), "{}");
-    assert!((400..500).contains(&status), "an approval without a digest: {status}");
-    let (status, _) = Raw::of(&fixture.host).ask("POST", &format!("/v1/waiting/{id}/decision"), r#"{"approved":true}"#);
-    assert!((400..500).contains(&status), "{status}");
-    assert_eq!(fixture.show(&id)["status"], "pending");
-}
-
-#[test]
 fn pending_changes_are_listed_oldest_first_to_deciders_only() {
     let fixture = ChangeFixture::new(Build::Plain);
     fixture.host.down();

@@ -108,8 +108,8 @@ fn change(row: &SqlRow<'_>) -> rusqlite::Result<Change> {
     Change::parse(row.get("subject")?, &own.payload).map_err(|_| ironclaw_state::bad("own"))
 }
 
-pub fn find(tx: &ReadTx<'_>, id: ChangeId) -> Result<Option<Row>, Error> {
-    tx.find("SELECT * FROM waiting WHERE id = ?1", [id], Row::read)
+pub fn find(tx: &ReadTx<'_>, id: impl Into<WaitingId>) -> Result<Option<Row>, Error> {
+    tx.find("SELECT * FROM waiting WHERE id = ?1", [id.into()], Row::read)
 }
 
 /// Returns the change of this digest that waits.

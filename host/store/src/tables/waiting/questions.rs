@@ -1,6 +1,6 @@
 //! Questions of agents to people. Tables: `waiting`.
 
-use super::Status;
+use super::{Status, WaitingId};
 use crate::rows::rows;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, CallId, MessageId, PersonId, QuestionId, SessionId, TurnId};
@@ -65,8 +65,8 @@ pub fn insert(tx: &mut WriteTx<'_>, new: &Row) -> Result<(), Error> {
     new.insert(tx)
 }
 
-pub fn find(tx: &ReadTx<'_>, id: QuestionId) -> Result<Option<Row>, Error> {
-    tx.find("SELECT * FROM waiting WHERE id = ?1", [id], Row::read)
+pub fn find(tx: &ReadTx<'_>, id: impl Into<WaitingId>) -> Result<Option<Row>, Error> {
+    tx.find("SELECT * FROM waiting WHERE id = ?1", [id.into()], Row::read)
 }
 
 /// Returns the newest question of an equal call for the same message.

@@ -150,8 +150,8 @@ pub fn insert(tx: &mut WriteTx<'_>, new: &Row) -> Result<(), Error> {
     new.insert(tx)
 }
 
-pub fn find(tx: &ReadTx<'_>, id: RequestId) -> Result<Option<Row>, Error> {
-    tx.find("SELECT * FROM waiting WHERE id = ?1", [id], Row::read)
+pub fn find(tx: &ReadTx<'_>, id: impl Into<WaitingId>) -> Result<Option<Row>, Error> {
+    tx.find("SELECT * FROM waiting WHERE id = ?1", [id.into()], Row::read)
 }
 
 /// Returns the newest request that this call made.
