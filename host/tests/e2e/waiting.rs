@@ -10,7 +10,7 @@ use crate::support::client::{Raw, code};
 use crate::support::hooks::Receiver;
 use crate::support::host_fixture::{Build, TestHost, wait_for};
 use crate::support::record;
-use crate::support::site::Site;
+use crate::support::site::{Site, granted_while_away};
 use serde_json::{Value, json};
 
 const HOUR_MS: i64 = 3_600_000;
@@ -138,6 +138,20 @@ fn each_kind_is_told_reminded_and_expires_once() {
         assert!(text(first) != text(second) && [first, second].iter().all(|one| one.body["sender"] == receiver));
         assert!(["tulips", "which", "brief"].iter().all(|words| !first.body.to_string().contains(words)), "{first:?}");
     }
+    assert!(site.lines().is_empty());
+}
+
+#[test]
+fn running_host_ends_a_call_that_was_asked_later() {
+    let (site, mut host) = granted_while_away(TestHost::with_clock(), &["POST"], &["/notes"]);
+    let raw = Raw::of(&host);
+    post(&raw, "tulips", &site.url("/notes"));
+    let first = inbox(&raw).remove(0);
+    host.shift_clock(25 * HOUR_MS);
+    // Nothing decides and nothing runs: the second request alone lets the host look.
+    post(&raw, "roses", &site.url("/notes"));
+    wait_for("the end of the first one", || request(&raw, &first["id"])["status"] == "expired");
+    assert_eq!(inbox(&raw).len(), 1);
     assert!(site.lines().is_empty());
 }
 

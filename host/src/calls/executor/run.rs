@@ -63,6 +63,8 @@ impl Executor {
         let (executor, place_of_start) = (Arc::clone(self), place.clone());
         let started = self.record.state.write(move |tx| executor.start(tx, &place_of_start, when)).await?;
         let Some(started) = started else {
+            // People may be asked about it again, until a new end.
+            self.gateway.bells.ends.notify_one();
             self.gateway.announce_end();
             return Ok(());
         };

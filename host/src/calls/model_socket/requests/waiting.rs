@@ -129,6 +129,11 @@ impl Server {
         Ok(Ran::Ended)
     }
 
+    /// Lets the worker of ends look for a call that waits from now on.
+    fn watch_end(&self) {
+        self.shared.executor.gateway.bells.ends.notify_one();
+    }
+
     /// Returns whether a call that was to run waits for people again.
     async fn was_asked_again(&self, call: CallId) -> Result<Ran, Unanswered<Error>> {
         let waits = self.state().read(move |tx| {
@@ -185,6 +190,7 @@ impl Server {
 
     /// Begins the pause of a turn: its deadline moves by the rest of the pause, also for its sandbox.
     async fn begin_pause(&self, turn: TurnId, call: CallId, rest: Duration) -> Result<Pause, Unanswered<Error>> {
+        self.watch_end();
         let began = Instant::now();
         let moved = self.shared.turns.deadlines.extend(self.session, turn, rest);
         if let Some(moved) = moved {
@@ -212,6 +218,7 @@ impl Server {
 
     /// Gives a call the result that it waits for people. The model continues without it.
     async fn notify_pending(&self, turn: TurnId, row: Row) -> Result<(), Unanswered<Error>> {
+        self.watch_end();
         let text = pending_text(&row);
         let (shared, session, key) = (Arc::clone(&self.shared), self.session, Arc::clone(&self.key));
         let tell = self.state().write(move |tx| {
