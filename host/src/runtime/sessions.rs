@@ -53,7 +53,7 @@ impl Sessions {
         Self { actors: Arc::default(), runtime: Arc::new(runtime) }
     }
 
-    /// Wakes every session that has work: an open turn, a waiting message, a delivery without a receipt.
+    /// Wakes every session that has work: an open turn, a waiting message, an answer on this host without a receipt.
     pub async fn wake_all(&self) -> Result<(), Error> {
         let sessions = self.state().read(|tx| {
             let mut sessions: BTreeSet<_> = turn::sessions_with_work(tx)?.into_iter().collect();

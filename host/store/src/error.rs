@@ -33,6 +33,11 @@ impl Error {
         matches!(self, Self::Stopping | Self::State(ironclaw_state::Error::Closed))
     }
 
+    /// Returns whether something in the record cannot be read: a damaged value, or one under another key.
+    pub const fn is_damage(&self) -> bool {
+        matches!(self, Self::Key(_) | Self::State(ironclaw_state::Error::Stored(_)))
+    }
+
     /// Returns whether a change was rolled back because the record cannot be written now. This is temporary, and no session's failure.
     pub fn is_unwritten(&self) -> bool {
         matches!(self, Self::State(ironclaw_state::Error::Unwritten(_)))

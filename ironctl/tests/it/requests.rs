@@ -51,7 +51,7 @@ fn offer() -> Value {
 
 /// Starts a host with one call in the inbox, and one call for other people.
 fn host_with_an_inbox() -> FakeHost {
-    let held = Held::new([request(1, "pending"), of_others()]);
+    let held = Held::new([request(1, "pending"), request_for_others()]);
     FakeHost::new(move |line, asked| match line {
         "GET /v1/calls/call_00000000000000000000000001/why" => Answer::json(json!({
             "call_id": id("call", 1), "session_id": id("ses", 1), "turn_id": id("trn", 1), "tool": "http_fetch",
@@ -63,7 +63,7 @@ fn host_with_an_inbox() -> FakeHost {
     })
 }
 
-fn of_others() -> Value {
+fn request_for_others() -> Value {
     let mut call = request(2, "pending");
     (call["yours"], call["may_reject"]) = (json!(false), json!(false));
     call

@@ -72,7 +72,7 @@ pub struct Dispatcher {
     pub dispatch: Arc<Dispatch>,
     /// Stops the sending during an emergency stop.
     pub latch: Arc<Latch>,
-    /// Wakes sessions that have a new receipt.
+    /// Wakes sessions that have a message of another agent.
     pub wake: Arc<dyn Wake>,
     /// Have the settings of each kind of channel.
     pub settings: Arc<Live>,
@@ -137,14 +137,8 @@ impl Dispatcher {
         loop {
             let (dispatch, delivery, note) = (Arc::clone(&self.dispatch), sent.clone(), outcome.clone());
             match self.dispatch.record.state.write(move |tx| dispatch.settle(tx, &delivery, &note)).await {
-                Ok(()) => {
-                    if let Some(item) = sent.sent() {
-                        self.wake.nudge(item.session);
-                    }
-                    break;
-                }
-                // The next start settles the delivery as unknown.
-                Err(Error::State(ironclaw_state::Error::Closed)) => break,
+                // After a closed record, the next start settles the delivery as unknown.
+                Ok(()) | Err(Error::State(ironclaw_state::Error::Closed)) => break,
                 Err(error) => {
                     tracing::error!(delivery = %sent.id, %error, "cannot record the outcome of the delivery yet");
                     tokio::time::sleep(RETRY_AFTER).await;

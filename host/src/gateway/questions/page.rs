@@ -49,7 +49,7 @@ pub(super) fn body(tx: &ReadTx<'_>, all: &Gateway, row: &Row) -> Result<Body, Er
 pub(super) fn show(tx: &ReadTx<'_>, all: &Gateway, row: &Row) -> Result<Shown, Error> {
     let body = match body(tx, all, row) {
         Ok(body) => Some(body),
-        Err(Error::Key(_) | Error::State(ironclaw_state::Error::Stored(_))) => None,
+        Err(error) if error.is_damage() => None,
         Err(error) => return Err(error),
     };
     let agent = registry::agent_by_id(tx, row.agent)?.map_or_else(|| row.agent.to_string(), |agent| agent.name);

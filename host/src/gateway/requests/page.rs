@@ -96,7 +96,7 @@ fn asking_agent(tx: &ReadTx<'_>, row: &Row) -> Result<Option<String>, ironclaw_s
 /// Returns the page of a request, or for damaged arguments a page that says so. No approval fits the second one, and people can reject it.
 pub fn show_or_damage(tx: &ReadTx<'_>, all: &Gateway, row: &Row) -> Result<Shown, Error> {
     let damaged = match show(tx, all, row) {
-        Err(error @ (Error::Key(_) | Error::State(ironclaw_state::Error::Stored(_)))) => error,
+        Err(error) if error.is_damage() => error,
         shown => return shown,
     };
     let effect = format!("The arguments of this call of {} cannot be read ({damaged}). Reject it.", row.tool);

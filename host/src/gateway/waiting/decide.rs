@@ -310,6 +310,10 @@ pub fn recount(tx: &mut WriteTx<'_>, all: &Gateway) -> Result<(), Error> {
         match all.kind(id).ballot(tx, all, &of, &shown) {
             Ok(ballot) => drop(counted::count(tx, all, &of, &ballot)?),
             Err(Denied::Refused(_)) => {}
+            // No approval of it can be used, and it holds up no other.
+            Err(Denied::Failed(error)) if error.is_damage() => {
+                tracing::error!(%id, %error, "cannot count the approvals of a damaged request");
+            }
             Err(Denied::Failed(error)) => return Err(error),
         }
     }

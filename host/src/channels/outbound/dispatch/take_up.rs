@@ -95,7 +95,7 @@ impl Dispatch {
         let key = session.content_key(&self.record.wrapping).map_err(|_| never("cannot open the session's key"))?;
         let text = match delivery::text_to_send(tx, sent, &item, &key) {
             // A later attempt cannot read it either.
-            Err(Error::Key(_) | Error::State(ironclaw_state::Error::Stored(_))) => {
+            Err(error) if error.is_damage() => {
                 return Err(never("cannot read its text"));
             }
             text => text?,
