@@ -43,17 +43,8 @@ const CHANNELS: [&str; 2] = ["desk", "shop"];
 const SETTINGS: &str =
     "[webhook]\nlisten = \"127.0.0.1:0\"\nbackoff_ms = 100\nattempts_max = 3\n[model]\ntries_max = 1\n";
 
-/// The fail points of runs, answers, notifications and replies.
-const POINTS: [&str; 8] = [
-    "schedule_run",
-    "question_answered",
-    "notification_taken",
-    "notification_sent",
-    "parcel_taken",
-    "parcel_sent",
-    "accept",
-    "intent",
-];
+/// The fail points of runs, answers and deliveries.
+const POINTS: [&str; 6] = ["schedule_run", "question_answered", "delivery_taken", "delivery_sent", "accept", "intent"];
 
 /// The time that a slow model takes.
 const SLOW: Duration = Duration::from_millis(300);

@@ -37,10 +37,10 @@ const OF_THE_LEDGER: [&str; 3] = ["chain_archived", "chain_begun", "chain_rotate
 const OF_A_PANIC: [&str; 1] = ["panic"];
 
 /// The fail points of a delivery over a network, which `e2e::deliveries` uses.
-const OF_A_DELIVERY: [&str; 2] = ["parcel_taken", "parcel_sent"];
+const OF_A_DELIVERY: [&str; 2] = ["delivery_taken", "delivery_sent"];
 
-/// The fail points of notifications, questions and schedules, which their tests in `e2e` use.
-const OF_PEOPLE_AWAY: [&str; 4] = ["notification_taken", "notification_sent", "question_answered", "schedule_run"];
+/// The fail points of questions and schedules, which their tests in `e2e` use.
+const OF_PEOPLE_AWAY: [&str; 2] = ["question_answered", "schedule_run"];
 
 /// The fail points of a backup and a restore, which `ops::backup` uses.
 const OF_A_BACKUP: [&str; 4] = ["backup_copied", "restore_named", "restore_placed", "restore_staged"];

@@ -2,10 +2,12 @@
 //!
 //! The receiver checks each signature; fail points of the real programs kill the host. See `webhook`.
 
+use crate::e2e::questions::give_tool;
 use crate::support::client::{self, Client};
 use crate::support::hooks::{Hook, Receiver, Response, new_host, receipt};
 use crate::support::host_fixture::{Build, TestHost, alive, copy_with_owners, wait_for};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 const SOON: &str = "backoff_ms = 20\n";
@@ -96,16 +98,18 @@ fn refused_reply_is_dead_with_a_notice_and_can_be_resent() {
     host.ctl(&["audit", "verify"]).ok();
 }
 
-/// Sends a reply, kills the host at this fail point, and restarts it.
-fn killed_while_sending(point: &str, more: &[&str]) -> (TestHost, Receiver, String) {
+/// Has the agent answer this text over a channel where its person is told too, kills the host at this fail point, and restarts it.
+fn killed_while_sending(point: &str, text: &str, more: &[&str]) -> (TestHost, Receiver, String) {
     let mut host = new_host(Build::Failpoints, SOON);
+    give_tool(&host);
     let receiver = Receiver::accepting();
     let mut hook = Hook::add(&host, "shop", &receiver, more);
+    host.ctl(&["person", "set", "owner", "--notify", "shop"]).ok();
     host.down();
     host.up_failing_at(point);
     hook.follow_restart(&host);
     let host_pid = host.pid().expect("the host runs");
-    let message = hook.say("e1", "hello");
+    let message = hook.say("e1", text);
     wait_for(&format!("the host to die at {point}"), || !alive(host_pid));
     host.up();
     hook.follow_restart(&host);
@@ -114,8 +118,8 @@ fn killed_while_sending(point: &str, more: &[&str]) -> (TestHost, Receiver, Stri
 
 #[test]
 fn reply_with_unknown_outcome_is_not_retried_automatically() {
-    for (point, sent) in [("parcel_taken", 0), ("parcel_sent", 1)] {
-        let (host, receiver, message) = killed_while_sending(point, &[]);
+    for (point, sent) in [("delivery_taken", 0), ("delivery_sent", 1)] {
+        let (host, receiver, message) = killed_while_sending(point, "hello", &[]);
         let why = receipt(&host, &message, "unknown");
         assert!(why["summary"].as_str().is_some_and(|words| words.contains("is unknown")), "{point}: {why}");
         assert_eq!(why["message"]["status"], "completed", "{point}");
@@ -139,13 +143,23 @@ fn reply_with_unknown_outcome_is_not_retried_automatically() {
 }
 
 #[test]
-fn idempotent_reply_is_retried_with_its_id_after_a_crash() {
-    let (host, receiver, message) = killed_while_sending("parcel_sent", &["--idempotent"]);
-    let why = receipt(&host, &message, "received");
-    let replies = receiver.replies();
-    assert!(replies.len() == 2 && replies[0].id == replies[1].id && replies[0].body == replies[1].body, "{replies:?}");
-    assert_eq!((count_stages(&why, "delivery.sending"), count_stages(&why, "delivery.unknown")), (2, 0), "{why}");
-    assert!(notices(&host).is_empty());
+fn idempotent_deliveries_keep_their_ids_after_a_crash() {
+    for point in ["delivery_taken", "delivery_sent"] {
+        let question = "ask me which? red or blue";
+        let (host, receiver, message) = killed_while_sending(point, question, &["--idempotent"]);
+        let why = receipt(&host, &message, "received");
+        // A person is told of the question too.
+        wait_for("the notification", || host.entries("notification.received").len() == 1);
+        let (sent, mut bodies) = (receiver.replies(), BTreeMap::new());
+        for got in &sent {
+            assert_eq!(*bodies.entry(&got.id).or_insert(&got.body), &got.body, "{sent:?}");
+        }
+        assert_eq!(bodies.len(), 2, "a reply and a notification: {sent:?}");
+        assert!(point == "delivery_taken" || sent.len() > 2, "what may have arrived is sent again: {sent:?}");
+        assert_eq!((count_stages(&why, "delivery.received"), count_stages(&why, "delivery.unknown")), (1, 0), "{why}");
+        assert_eq!((host.entries("notification.intended").len(), notices(&host).len()), (1, 0));
+        host.ctl(&["audit", "verify"]).ok();
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use super::requests::{answered, approve, post, reject, waiting};
 use crate::support::client::Raw;
 use crate::support::hooks::{Received, Receiver, Response, add_place};
-use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
+use crate::support::host_fixture::{Build, TestHost, wait_for};
 use crate::support::site::{LOOPBACK, Site, grant};
 use serde_json::{Value, json};
 const HOUR_MS: i64 = 3_600_000;
@@ -155,33 +155,6 @@ fn decided_request_is_not_told() {
     let got = receiver.replies();
     assert_ne!(got[0].id, got[1].id, "{got:?}");
     assert_eq!(count(&host, "notification.received"), 0);
-}
-
-/// Asks for a call, and kills the host at this fail point. Returns the restarted host.
-fn killed_at(point: &str, site: &Site, receiver: &Receiver, more: &[&str]) -> TestHost {
-    let mut host = host_with_place(Build::Failpoints, site, receiver, more);
-    host.down();
-    host.up_failing_at(point);
-    let pid = host.pid().expect("the host runs");
-    let (_, recorded) = Raw::of(&host).say("a", &format!("post tulips at {}", site.url("/notes")), None);
-    wait_for(&format!("the host to die at {point}"), || !alive(pid));
-    host.up();
-    answered(&host, recorded["message_id"].as_str().expect("an id"));
-    host
-}
-
-#[test]
-fn killed_host_sends_the_notification_once() {
-    for (point, sent) in [("notification_taken", 1), ("notification_sent", 2)] {
-        let (site, receiver) = (Site::start(), Receiver::accepting());
-        let host = killed_at(point, &site, &receiver, &["--idempotent"]);
-        wait_for("the notification", || count(&host, "notification.received") == 1);
-        let got = receiver.replies();
-        // An idempotent channel shows the same id once.
-        assert!(got.len() == sent && got.iter().all(|one| one.id == got[0].id), "{point}: {got:?}");
-        assert_eq!(count(&host, "notification.intended"), 1, "{point}");
-        host.ctl(&["audit", "verify"]).ok();
-    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::support::model_server::{Act, Seen, Server};
 use crate::support::site::{self, Site};
 use serde_json::{Value, json};
 
-pub(super) fn give_tool(host: &TestHost) {
+pub(crate) fn give_tool(host: &TestHost) {
     host.change("a", "enabled_tools", &json!({ "add": ["ask_user_question"] }));
 }
 

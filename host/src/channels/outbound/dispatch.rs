@@ -25,7 +25,7 @@ use ironclaw_store::error::Error;
 use ironclaw_store::record::Record;
 use ironclaw_store::refusal::Denied;
 use ironclaw_store::shutdown::Shutdown;
-use ironclaw_store::tables::deliveries::{self, Delivery, DeliveryState, Payload, SentItem};
+use ironclaw_store::tables::deliveries::{self, Delivery, DeliveryState, SentItem};
 use ironclaw_store::times::HOUR_MS;
 use ironclaw_store::worker::{self, Due, Wait};
 use std::sync::Arc;
@@ -104,10 +104,7 @@ impl Dispatcher {
 
     async fn attempt(self: Arc<Self>, outgoing: Outgoing) -> Outcome {
         let Outgoing { delivery, attempt, to, idempotent, content } = outgoing;
-        failpoint::reach(match delivery.payload {
-            Payload::Item(_) => "parcel_taken",
-            Payload::Notification(_) => "notification_taken",
-        });
+        failpoint::reach("delivery_taken");
         let id = delivery.id.to_string();
         let body = Body {
             kind: content.kind,
@@ -123,10 +120,7 @@ impl Dispatcher {
             return Outcome::Retry("an emergency stop came before it was sent".to_owned(), Duration::ZERO);
         }
         let sent = self.dispatch.sender.send(&to, &id, ironclaw_state::wall_clock(), &body).await;
-        failpoint::reach(match delivery.payload {
-            Payload::Item(_) => "parcel_sent",
-            Payload::Notification(_) => "notification_sent",
-        });
+        failpoint::reach("delivery_sent");
         // Without random bytes the retries have no jitter, which is no reason to lose a delivery.
         let chance = keys::random().map_or(0, u32::from_le_bytes);
         judge(sent, attempt, idempotent, to.attempts(&self.settings.now().channels), chance)

@@ -3,7 +3,7 @@
 //! They hold once the channels and the model work again and the host has done everything that is due.
 
 use super::ledger::{Ledger, word};
-use super::rows::{Notification, Occurrence, Question, Rows, Schedule};
+use super::rows::{Delivery, Occurrence, Question, Rows, Schedule};
 use super::{CHANNELS, Followed, Random};
 use crate::e2e::schedule_faults::clocked::ms;
 use crate::support::hooks::Response;
@@ -43,7 +43,7 @@ impl Random {
         }
         self.check_occurrences(&view);
         self.check_questions(&view);
-        view.rows.notifications.iter().for_each(|row| self.check_notification(&view, row));
+        view.rows.notifications().for_each(|row| self.check_notification(&view, row));
         view.check_causes();
         self.check_places(&view);
         self.check_prompts(&view);
@@ -142,7 +142,8 @@ impl Random {
     }
 
     /// Checks that a notification has its entries, and that a delivered one was confirmed.
-    fn check_notification(&self, view: &View, row: &Notification) {
+    fn check_notification(&self, view: &View, row: &Delivery) {
+        let person = row.person.as_deref().expect("a notification");
         let count = |what: &str| view.ledger.count(what, "delivery", &row.id);
         let placed = count("notification.intended");
         assert_eq!(placed + count("notification.unplaced"), 1, "{row:?}");
@@ -151,17 +152,18 @@ impl Random {
         let failed: Vec<&str> = failed.map(|entry| word(entry, "outcome")).collect();
         let (received, withdrawn) = (count("notification.received"), count("notification.withdrawn"));
         let is_right = match row.state.as_str() {
-            "delivered" => failed.is_empty() && (placed, received, withdrawn) == (1, 1, 0),
+            "received" => failed.is_empty() && (placed, received, withdrawn) == (1, 1, 0),
             "withdrawn" => failed.is_empty() && (placed, received, withdrawn) == (1, 0, 1),
-            "failed" | "unknown" => failed == [row.state.as_str()] && (placed, received, withdrawn) == (1, 0, 0),
-            "no_place" => failed.is_empty() && (placed, received, withdrawn) == (0, 0, 0),
+            "dead" => failed == ["failed"] && (placed, received, withdrawn) == (1, 0, 0),
+            "unknown" => failed == ["unknown"] && (placed, received, withdrawn) == (1, 0, 0),
+            "unplaced" => failed.is_empty() && (placed, received, withdrawn) == (0, 0, 0),
             _ => false,
         };
         assert!(is_right, "{row:?}: {:?}", view.ledger.with("delivery", &row.id).collect::<Vec<_>>());
-        let has_none = row.person == view.rows.person("mara");
-        assert_eq!(row.state == "no_place", has_none, "{row:?}");
-        if row.state == "delivered" {
-            let channel = if row.person == view.rows.person("owner") { "desk" } else { "shop" };
+        let has_none = person == view.rows.person("mara");
+        assert_eq!(row.state == "unplaced", has_none, "{row:?}");
+        if row.state == "received" {
+            let channel = if person == view.rows.person("owner") { "desk" } else { "shop" };
             assert!(self.has_confirmed(channel, &row.id), "{row:?} was not confirmed");
         }
     }
@@ -169,7 +171,7 @@ impl Random {
     /// Checks that the channels got nothing without a cause, nothing else under the same id, and nothing again that may have arrived.
     fn check_places(&mut self, view: &View) {
         let intended = view.ledger.events("notification.intended").map(|entry| word(entry, "delivery").to_owned());
-        self.intended.extend(intended.chain(view.rows.deliveries.iter().map(|row| row.id.clone())));
+        self.intended.extend(intended.chain(view.rows.replies().map(|row| row.id.clone())));
         for (name, place) in CHANNELS.iter().zip(&self.places) {
             let got = place.got.lock().expect("not poisoned");
             let mut bodies = BTreeMap::<&str, (&Value, usize)>::new();
@@ -214,7 +216,7 @@ impl Random {
             assert_eq!(found.map_or(0, |of| of["count"].as_i64().expect("a number")), waiting, "{kind}: {status}");
         }
         assert_eq!(status["without_place"], serde_json::json!(["mara"]), "{status}");
-        let lost = view.rows.deliveries.iter().filter(|row| ["unknown", "dead"].contains(&row.state.as_str())).count();
+        let lost = view.rows.replies().filter(|row| ["unknown", "dead"].contains(&row.state.as_str())).count();
         let warns = status["host"]["warnings"].to_string().contains("ironctl delivery list");
         assert!(warns || lost == 0, "{lost} lost: {status}");
         let listed = self.get(0, "/v1/schedules");
@@ -258,9 +260,9 @@ impl Random {
             let found = now.questions.iter().find(|found| found.id == row.id).map(|found| found.status.as_str());
             assert_eq!(found, Some("doubtful"), "{row:?}");
         }
-        let waits = |row: &&Notification| ["waiting", "sending"].contains(&row.state.as_str());
-        for row in before.notifications.iter().filter(waits) {
-            let found = now.notifications.iter().find(|found| found.id == row.id).map(|found| found.state.as_str());
+        let waits = |row: &&Delivery| ["intent", "sending"].contains(&row.state.as_str());
+        for row in before.notifications().filter(waits) {
+            let found = now.notifications().find(|found| found.id == row.id).map(|found| found.state.as_str());
             assert_eq!(found, Some("unknown"), "{row:?}");
         }
         let told = ledger.since("state.restored").iter();
@@ -273,8 +275,8 @@ impl Random {
         }
         // The host ends the notifications of the other history, and none of its own.
         for id in told.iter().map(|entry| word(entry, "delivery")) {
-            let found = now.notifications.iter().find(|row| row.id == id).expect("a row");
-            let is_kept = ["waiting", "sending", "delivered", "no_place"].contains(&found.state.as_str());
+            let found = now.notifications().find(|row| row.id == id).expect("a row");
+            let is_kept = ["intent", "sending", "received", "unplaced"].contains(&found.state.as_str());
             assert!(is_kept, "{found:?}");
         }
     }

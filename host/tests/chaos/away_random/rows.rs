@@ -8,11 +8,6 @@ use rusqlite::{Connection, Row};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The notifications, with the outcomes that the ledger has.
-const NOTIFICATIONS: &str = "SELECT id, person_id, about, subject, attempts, CASE state WHEN 'intent' THEN 'waiting' \
-                             WHEN 'received' THEN 'delivered' WHEN 'dead' THEN 'failed' WHEN 'unplaced' THEN 'no_place' \
-                             ELSE state END AS state FROM deliveries WHERE person_id IS NOT NULL ORDER BY rowid";
-
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Schedule {
     pub(super) id: String,
@@ -47,22 +42,16 @@ pub(super) struct Question {
     /// The messages that answer it, each with its session.
     pub(super) messages: Vec<(String, String)>,
 }
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Notification {
-    pub(super) id: String,
-    pub(super) person: String,
-    pub(super) about: String,
-    pub(super) subject: String,
-    pub(super) state: String,
-    pub(super) attempts: usize,
-}
 
-/// A reply or a notice that a channel gets.
+/// A reply, a notice or a notification that a channel gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Delivery {
     pub(super) id: String,
     pub(super) channel: String,
     pub(super) state: String,
+    pub(super) attempts: usize,
+    /// The person of a notification.
+    pub(super) person: Option<String>,
 }
 
 /// All rows, of one instant.
@@ -73,7 +62,6 @@ pub(super) struct Rows {
     pub(super) schedules: Vec<Schedule>,
     pub(super) occurrences: Vec<Occurrence>,
     pub(super) questions: Vec<Question>,
-    pub(super) notifications: Vec<Notification>,
     pub(super) deliveries: Vec<Delivery>,
     pub(super) unanswered: Vec<String>,
     pub(super) changes_waiting: i64,
@@ -92,12 +80,7 @@ impl Rows {
             schedules: list(&db, "SELECT * FROM schedules ORDER BY created_at, id", schedule),
             occurrences: list(&db, "SELECT * FROM occurrences ORDER BY schedule_id, due", occurrence),
             questions: list(&db, "SELECT * FROM waiting WHERE kind = 'qst' ORDER BY ordinal", |row| question(&db, row)),
-            notifications: list(&db, NOTIFICATIONS, notification),
-            deliveries: list(
-                &db,
-                "SELECT id, channel, state FROM deliveries WHERE session_id IS NOT NULL ORDER BY id",
-                |row| Ok(Delivery { id: row.get(0)?, channel: row.get(1)?, state: row.get(2)? }),
-            ),
+            deliveries: list(&db, "SELECT * FROM deliveries ORDER BY id", delivery),
             unanswered: list(
                 &db,
                 "SELECT id FROM messages WHERE trigger = 1 AND status IN ('queued','scheduled','processing')",
@@ -110,20 +93,26 @@ impl Rows {
 
     /// Returns everything that the host has still to do at this time of its clock.
     pub(super) fn open_at(&self, now: i64) -> Vec<String> {
-        let is_open = |state: &str| ["scheduled", "started", "waiting", "sending", "intent"].contains(&state);
+        let is_open = |state: &str| ["scheduled", "started", "sending", "intent"].contains(&state);
         let schedules = self.schedules.iter().filter(|row| row.next.is_some_and(|next| next <= now));
         let occurrences = self.occurrences.iter().filter(|row| is_open(&row.state));
         let waiting = self.questions.iter().filter(|row| row.status == "pending");
         let questions = waiting.filter(|row| row.expires_at <= now || row.remind_at.is_some_and(|at| at <= now));
-        let notifications = self.notifications.iter().filter(|row| is_open(&row.state));
         let deliveries = self.deliveries.iter().filter(|row| is_open(&row.state));
         let mut open: Vec<String> = self.unanswered.clone();
         open.extend(schedules.map(|row| format!("{row:?}")));
         open.extend(occurrences.map(|row| format!("{row:?}")));
         open.extend(questions.map(|row| format!("{row:?}")));
-        open.extend(notifications.map(|row| format!("{row:?}")));
         open.extend(deliveries.map(|row| format!("{row:?}")));
         open
+    }
+
+    /// Returns the deliveries that are no notifications.
+    pub(super) fn replies(&self) -> impl Iterator<Item = &Delivery> {
+        self.deliveries.iter().filter(|row| row.person.is_none())
+    }
+    pub(super) fn notifications(&self) -> impl Iterator<Item = &Delivery> {
+        self.deliveries.iter().filter(|row| row.person.is_some())
     }
 
     /// Returns the number of objects in each state.
@@ -133,8 +122,8 @@ impl Rows {
             ("schedule", self.schedules.iter().map(|row| &row.state).collect::<Vec<_>>()),
             ("occurrence", self.occurrences.iter().map(|row| &row.state).collect()),
             ("question", self.questions.iter().map(|row| &row.status).collect()),
-            ("notification", self.notifications.iter().map(|row| &row.state).collect()),
-            ("delivery", self.deliveries.iter().map(|row| &row.state).collect()),
+            ("notification", self.notifications().map(|row| &row.state).collect()),
+            ("delivery", self.replies().map(|row| &row.state).collect()),
         ];
         for (kind, states) in &states {
             for state in states {
@@ -203,13 +192,12 @@ fn question(db: &Connection, row: &Row<'_>) -> rusqlite::Result<Question> {
     })
 }
 
-fn notification(row: &Row<'_>) -> rusqlite::Result<Notification> {
-    Ok(Notification {
+fn delivery(row: &Row<'_>) -> rusqlite::Result<Delivery> {
+    Ok(Delivery {
         id: row.get("id")?,
-        person: row.get("person_id")?,
-        about: row.get("about")?,
-        subject: row.get("subject")?,
+        channel: row.get("channel")?,
         state: row.get("state")?,
         attempts: row.get::<_, u32>("attempts")? as usize,
+        person: row.get("person_id")?,
     })
 }

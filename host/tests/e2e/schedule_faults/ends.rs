@@ -130,7 +130,7 @@ fn run_with_a_lost_receipt_is_unknown_and_opens_an_incident() {
     let _hook = Hook::add(&clocked.host, "shop", &receiver, &[]);
     let id = to_shop(&clocked);
     clocked.host.down();
-    clocked.host.up_failing_at("parcel_sent");
+    clocked.host.up_failing_at("delivery_sent");
     let pid = clocked.host.pid().expect("it runs");
     clocked.host.ctl(&["--json", "schedule", "run", &id]);
     wait_for("the host to die", || !alive(pid));
