@@ -15,16 +15,6 @@ use std::fmt;
 use std::str::FromStr;
 
 ironclaw_contract::words! {
-    /// A kind of what waits for people.
-    pub enum WaitingKind {
-        /// A call of a tool.
-        Call = "call",
-        /// A question of an agent.
-        Question = "question",
-        /// A change of a setting or a right.
-        Change = "change",
-    }
-
     /// The status of what waits for people.
     pub enum WaitingStatus {
         /// It waits for people.
@@ -79,72 +69,82 @@ impl WaitingStatus {
     }
 }
 
-/// The id of what waits for people. Its prefix tells the kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-#[serde(untagged)]
-pub enum WaitingId {
-    /// `req_…`
-    Call(RequestId),
-    /// `qst_…`
-    Question(QuestionId),
-    /// `chg_…`
-    Change(ChangeId),
+/// Declares the kinds, each with its id and its word.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident($id:ident) = $word:literal,)+) => {
+        ironclaw_contract::words! {
+            /// A kind of what waits for people.
+            pub enum WaitingKind {
+                $($(#[$doc])* $kind = $word,)+
+            }
+        }
+
+        impl WaitingKind {
+            /// Returns the prefix of its ids.
+            pub const fn prefix(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $id::PREFIX,)+
+                }
+            }
+        }
+
+        /// The id of what waits for people. Its prefix tells the kind.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+        #[serde(untagged)]
+        pub enum WaitingId {
+            $($(#[$doc])* $kind($id),)+
+        }
+
+        impl WaitingId {
+            /// Returns its kind.
+            pub const fn kind(self) -> WaitingKind {
+                match self {
+                    $(Self::$kind(_) => WaitingKind::$kind,)+
+                }
+            }
+        }
+
+        impl fmt::Display for WaitingId {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    $(Self::$kind(id) => id.fmt(f),)+
+                }
+            }
+        }
+
+        impl FromStr for WaitingId {
+            type Err = NoWaitingId;
+
+            fn from_str(text: &str) -> Result<Self, NoWaitingId> {
+                $(if let Ok(id) = text.parse() {
+                    return Ok(Self::$kind(id));
+                })+
+                Err(NoWaitingId)
+            }
+        }
+
+        $(impl From<$id> for WaitingId {
+            fn from(id: $id) -> Self {
+                Self::$kind(id)
+            }
+        })+
+    };
 }
 
-impl WaitingId {
-    /// Returns its kind.
-    pub const fn kind(self) -> WaitingKind {
-        match self {
-            Self::Call(_) => WaitingKind::Call,
-            Self::Question(_) => WaitingKind::Question,
-            Self::Change(_) => WaitingKind::Change,
-        }
-    }
-}
-
-impl fmt::Display for WaitingId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Call(id) => id.fmt(f),
-            Self::Question(id) => id.fmt(f),
-            Self::Change(id) => id.fmt(f),
-        }
-    }
+kinds! {
+    /// A call of a tool.
+    Call(RequestId) = "call",
+    /// A question of an agent.
+    Question(QuestionId) = "question",
+    /// A change of a setting or a right.
+    Change(ChangeId) = "change",
 }
 
 /// A text that is the id of no kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not the id of a call, a question or a change that waits: expected `req_`, `qst_` or `chg_` and 26 characters")]
 pub struct NoWaitingId;
-
-impl FromStr for WaitingId {
-    type Err = NoWaitingId;
-
-    fn from_str(text: &str) -> Result<Self, NoWaitingId> {
-        let call = text.parse().map(Self::Call);
-        let found = call.or_else(|_| text.parse().map(Self::Question)).or_else(|_| text.parse().map(Self::Change));
-        found.map_err(|_| NoWaitingId)
-    }
-}
-
-impl From<RequestId> for WaitingId {
-    fn from(id: RequestId) -> Self {
-        Self::Call(id)
-    }
-}
-
-impl From<QuestionId> for WaitingId {
-    fn from(id: QuestionId) -> Self {
-        Self::Question(id)
-    }
-}
-
-impl From<ChangeId> for WaitingId {
-    fn from(id: ChangeId) -> Self {
-        Self::Change(id)
-    }
-}
 
 /// The number of those of a type that wait for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

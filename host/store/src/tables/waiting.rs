@@ -129,15 +129,6 @@ impl Scope {
     }
 }
 
-/// The prefix of the ids of a kind, which is the column `kind`.
-const fn prefix(kind: WaitingKind) -> &'static str {
-    match kind {
-        WaitingKind::Call => "req",
-        WaitingKind::Question => "qst",
-        WaitingKind::Change => "chg",
-    }
-}
-
 pub fn find(tx: &ReadTx<'_>, id: WaitingId) -> Result<Option<Waiting>, Error> {
     tx.find("SELECT * FROM waiting WHERE id = ?1", [id], Waiting::read)
 }
@@ -145,13 +136,13 @@ pub fn find(tx: &ReadTx<'_>, id: WaitingId) -> Result<Option<Waiting>, Error> {
 /// Returns the number of those of a kind that wait for people.
 pub fn open_count(tx: &ReadTx<'_>, kind: WaitingKind) -> Result<u64, Error> {
     let sql = "SELECT count(*) FROM waiting WHERE status IN ('pending','doubtful') AND kind = ?1";
-    tx.get(sql, [prefix(kind)], |row| row.get(0))
+    tx.get(sql, [kind.prefix()], |row| row.get(0))
 }
 
 /// Returns for each status at most the limit of the filter: of those that wait the ones that end soonest, the soonest first, and of the
 /// others the newest, the newest first.
 pub fn list(tx: &ReadTx<'_>, filter: &Filter) -> Result<Vec<Waiting>, Error> {
-    let (kind, limit) = (filter.kind.map(prefix), filter.limit as i64);
+    let (kind, limit) = (filter.kind.map(WaitingKind::prefix), filter.limit as i64);
     let kind = kind.as_ref().map(|kind| ("kind", kind as &dyn ToSql));
     let agent = filter.agent.as_ref().map(|id| ("agent_id", id as &dyn ToSql));
     let principal = filter.principal.as_ref().map(|id| ("principal", id as &dyn ToSql));
