@@ -231,20 +231,9 @@ fn admin_of_one_agent_decides_only_about_that_agent() {
 }
 
 #[test]
-fn of_two_concurrent_decisions_one_wins() {
+fn of_two_concurrent_applications_one_wins() {
     let fixture = DecisionFixture::new();
-    let id = fixture.persona("new");
-    let shown = fixture.shown(id);
-    let said: Vec<Result<Status, Refusal>> = std::thread::scope(|scope| {
-        let both = ["adam", "anna"].map(|by| {
-            let fixture = &fixture;
-            scope.spawn(move || fixture.approve_shown(by, id, shown))
-        });
-        both.into_iter().map(|one| one.join().expect("it ends")).collect()
-    });
-    assert_eq!(said.iter().filter(|said| said.is_ok()).count(), 1, "{said:?}");
-    refused(said.into_iter().find(|said| said.is_err()).expect("the other"), DenialCode::ChangeDecided);
-    // Of two concurrent applications, one wins too.
+    let id = fixture.approved("new");
     let applied: Vec<Result<(), Refusal>> = std::thread::scope(|scope| {
         let both = [(); 2].map(|()| scope.spawn(|| fixture.apply(id)));
         both.into_iter().map(|one| one.join().expect("it ends")).collect()

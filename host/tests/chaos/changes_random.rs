@@ -5,12 +5,11 @@
 #![allow(clippy::print_stdout)] // the printed seed repeats a failed run
 
 use crate::chaos::kill::run_settings;
-use crate::support::client;
+use crate::support::client::Raw;
 use crate::support::host_fixture::{Build, TestHost, alive, copy_with_owners, wait_for};
 use fastrand::Rng;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::os::unix::net::UnixStream;
 
 /// The number of steps without `IRONCLAW_CHANGES`.
 const STEPS: u64 = 70;
@@ -36,7 +35,6 @@ struct Snapshot {
 
 struct Random {
     host: TestHost,
-    token: String,
     known: BTreeMap<String, Known>,
     proposals: u64,
     shift_ms: i64,
@@ -53,20 +51,14 @@ impl Random {
         host.up();
         host.agent("a");
         host.agent("b");
-        let token = std::fs::read_to_string(host.home.join("owner.token")).expect("a token").trim().to_owned();
         let known = BTreeMap::new();
-        Self { host, token, known, proposals: 0, shift_ms: 0, snapshot: None, _heads: heads }
+        Self { host, known, proposals: 0, shift_ms: 0, snapshot: None, _heads: heads }
     }
 
     /// Sends a request to the API; returns `None` if the host died.
     fn ask(&self, method: &str, path: &str, body: &Value) -> Option<(u16, Value)> {
-        let run: Value = serde_json::from_slice(&std::fs::read(self.host.home.join("run.json")).ok()?).ok()?;
-        let stream = UnixStream::connect(run["socket"].as_str()?).ok()?;
-        stream.set_read_timeout(Some(crate::support::host_fixture::WAIT_MAX)).expect("set");
-        let bearer = format!("Bearer {}", self.token);
-        let headers = [("host", "ironclaw"), ("authorization", bearer.as_str())];
         let body = if body.is_null() { String::new() } else { body.to_string() };
-        client::try_exchange(stream, method, path, &headers, &body).ok().map(|(status, _, body)| (status, body))
+        Raw::of(&self.host).try_ask(method, path, &body).ok()
     }
 
     fn get(&self, path: &str) -> Value {
@@ -107,13 +99,8 @@ impl Random {
         };
         let open = ["pending", "doubtful"].contains(&change["status"].as_str().expect("a status"));
         let yes = rng.u64(..3) > 0;
-        let said = match yes {
-            true => {
-                self.ask("POST", &format!("/v1/waiting/{id}/decision"), &json!({ "approve": change["shown_digest"] }))
-            }
-            false => self.ask("POST", &format!("/v1/waiting/{id}/decision"), &json!({ "reject": "chance" })),
-        };
-        match said {
+        let decision = if yes { json!({ "approve": change["shown_digest"] }) } else { json!({ "reject": "chance" }) };
+        match self.ask("POST", &format!("/v1/waiting/{id}/decision"), &decision) {
             Some((200, _)) => {
                 assert!(open, "{id} was decided twice: {change}");
                 self.known.insert(id, if yes { Known::Approved } else { Known::Rejected });

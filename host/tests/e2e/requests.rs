@@ -276,48 +276,6 @@ fn turn_waits_for_no_person_at_the_next_message() {
     assert_eq!(site.lines(), ["POST /notes HTTP/1.1"]);
 }
 
-#[test]
-fn retried_turn_reuses_request() {
-    for (point, sent) in [("call_pending", 0), ("approved", 1), ("call_started", 0)] {
-        let (site, mut host) = granted(TestHost::own(Build::Failpoints), &["POST"], &["/notes"]);
-        host.down();
-        host.up_failing_at(point);
-        let pid = host.pid().expect("the host runs");
-        let raw = Raw::of(&host);
-        let (_, recorded) = raw.say("a", &format!("post tulips at {}", site.url("/notes")), None);
-        let message = recorded["message_id"].as_str().expect("an id").to_owned();
-        // A host drops a request whose client is gone.
-        let mut asked = None;
-        if point != "call_pending" {
-            wait_for("a request", || raw.get("/v1/waiting").1["entries"].as_array().is_some_and(|all| !all.is_empty()));
-            answered(&host, &message);
-            // The host dies before it answers.
-            let entry = waiting(&raw);
-            let path = format!("/v1/waiting/{}/decision", entry["id"].as_str().expect("an id"));
-            asked = Some(raw.begin("POST", &path, &json!({ "approve": entry["shown_digest"] }).to_string()));
-        }
-        wait_for(&format!("the host to die at {point}"), || !alive(pid));
-        drop(asked);
-        host.up();
-        let raw = Raw::of(&host);
-        answered(&host, &message);
-        let all = raw.get("/v1/waiting?type=call&status=all").1["entries"].clone();
-        assert_eq!(all.as_array().expect("a list").len(), 1, "{point}: {all}");
-        let id = all[0]["id"].clone();
-        match point {
-            "call_pending" => assert_eq!(approve(&raw, &waiting(&raw)).0, 200),
-            "approved" => {}
-            _ => assert_eq!(all[0]["status"], "unknown", "{all}"),
-        }
-        if point != "call_started" {
-            wait_for("the end of the call", || request(&raw, &id)["status"] == "done");
-        }
-        let expected = if point == "call_pending" { 1 } else { sent };
-        assert_eq!(site.lines().len(), expected, "{point}");
-        host.ctl(&["audit", "verify"]).ok();
-    }
-}
-
 /// Returns a job: the agent reads a page, keeps it in a file, and posts a text that the person typed.
 fn job(site: &Site) -> String {
     format!("copy {} into page.txt and post lilies at {}", site.url("/page"), site.url("/notes"))

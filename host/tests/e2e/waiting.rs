@@ -196,6 +196,11 @@ fn each_kind_ends_with_its_conversation_and_its_agent() {
     give_tool(&host);
     host.ctl(&["person", "add", "mara"]).ok();
     let of_mara = All::ask(&host, &Raw::of_person(&host, "mara"), &site);
+    assert_eq!(
+        code(&approve(&raw, &of_mara.call)),
+        (403, "not_yours_to_decide"),
+        "an owner sends nothing for a member"
+    );
     // An emergency stop ends calls, and forgets no question and no change.
     host.ctl(&["panic"]).ok();
     host.ctl(&["resume"]).ok();

@@ -4,10 +4,9 @@ use super::*;
 use crate::registry::channels::{self, ChannelDraft};
 use crate::registry::{Identity, Person, person_removal, places};
 use crate::sessions::store::tests::make_owner;
-use ironclaw_operator::{ChannelKind, DenialCode};
+use ironclaw_operator::ChannelKind;
 use ironclaw_state::keys::{MasterKey, SecretText};
 use ironclaw_store::record;
-use ironclaw_store::refusal::Denied;
 
 const NOW: i64 = 1_000_000;
 
@@ -35,14 +34,6 @@ fn link(tx: &mut WriteTx<'_>, person: &Person, identity: &str, by: &Person) -> I
     identity
 }
 
-fn code<T>(result: Result<T, Denied>) -> Option<DenialCode> {
-    match result {
-        Ok(_) => None,
-        Err(Denied::Refused(refusal)) => Some(refusal.code),
-        Err(Denied::Failed(error)) => panic!("{error}"),
-    }
-}
-
 fn states(tx: &WriteTx<'_>, person: &Person, about: About, subject: &str) -> Vec<DeliveryState> {
     let told = Told { person: person.id, about, subject: subject.to_owned() };
     deliveries::states_for_subject(tx, &told).expect("read")
@@ -50,30 +41,6 @@ fn states(tx: &WriteTx<'_>, person: &Person, about: About, subject: &str) -> Vec
 
 fn is_any_open(tx: &WriteTx<'_>) -> bool {
     !deliveries::channels_with_open(tx).expect("read").is_empty()
-}
-
-#[test]
-fn place_on_unknown_channel_or_identity_is_refused() {
-    with_channels(|tx, owner| {
-        let set = |tx: &mut WriteTx<'_>, wanted: &str| code(places::set(tx, owner, owner, wanted));
-        assert_eq!(set(tx, "nowhere"), Some(DenialCode::ChannelUnknown));
-        assert_eq!(set(tx, "loopback"), Some(DenialCode::PlaceUnsuitable));
-        assert_eq!(set(tx, "desk"), Some(DenialCode::IdentityUnknown));
-        let bob = registry::add_person(tx, "Bob", Role::Member, owner.id).expect("a person");
-        link(tx, &bob, "desk:bob", owner);
-        assert_eq!(set(tx, "desk:bob"), Some(DenialCode::IdentityUnknown), "an identity of another person");
-        link(tx, owner, "desk:one", owner);
-        link(tx, owner, "desk:two", owner);
-        assert_eq!(set(tx, "desk"), Some(DenialCode::PlaceAmbiguous));
-        assert_eq!(places::place_of(tx, owner.id).expect("read"), None);
-        assert_eq!(set(tx, "desk:two"), None);
-        assert_eq!(
-            places::place_of(tx, owner.id).expect("read").map(|place| place.identity.sender).as_deref(),
-            Some("two")
-        );
-        assert_eq!(set(tx, "none"), None);
-        assert_eq!(places::place_of(tx, owner.id).expect("read"), None);
-    });
 }
 
 #[test]

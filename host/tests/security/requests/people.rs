@@ -101,23 +101,6 @@ fn get_url_carries_secret() {
 }
 
 #[test]
-fn member_confirms_own_mail_only() {
-    let (site, host, _) = host_with(&["POST"], &["/notes"]);
-    let mara = Raw::add_person(&host, "mara", &["--role", "member"]);
-    let otto = Raw::add_person(&host, "otto", &["--role", "member"]);
-    let owner = Raw::of(&host);
-    post(&mara, "tulips", &site.url("/notes"));
-    let entry = waiting(&mara);
-    assert_eq!(code(&approve(&otto, &entry)).1, "request_unknown");
-    assert_eq!(code(&reject(&otto, &entry, "")).1, "request_unknown");
-    assert_eq!(code(&approve(&owner, &entry)).1, "not_yours_to_decide");
-    assert!(inbox(&otto).is_empty() && site.lines().is_empty());
-    assert_eq!(approve(&mara, &entry).0, 200);
-    wait_for("the end of the call", || request(&mara, &entry["id"])["status"] == "done");
-    assert_eq!(site.lines(), ["POST /notes HTTP/1.1"]);
-}
-
-#[test]
 fn channel_identity_decides_nothing() {
     let (site, host, _) = host_with(&["POST"], &["/notes"]);
     host.restart_with("config.toml", &format!("{LOOPBACK}[webhook]\nlisten = \"127.0.0.1:0\"\n"));
