@@ -4,7 +4,7 @@
 mod decision_fixture;
 mod independence;
 
-use self::decision_fixture::{AGENT, DecisionFixture, block_on, refused};
+use self::decision_fixture::{DecisionFixture, block_on, refused};
 use super::changes::PENDING_OF_PERSON_MAX;
 use super::kinds::Prepared;
 use super::waiting::{self, Doubted, Status};
@@ -208,26 +208,6 @@ fn one_person_with_two_identities_is_one_person() {
     refused(fixture.approve("adam", id), DenialCode::ChangeDecided);
     assert_eq!(fixture.approve("anna", id), Ok(Status::Approved));
     fixture.apply(id).expect("two people approved it");
-}
-
-#[test]
-fn admin_of_one_agent_decides_only_about_that_agent() {
-    let fixture = DecisionFixture::new();
-    let give = |agent: &'static str| {
-        fixture.write(move |tx| {
-            let agent = registry::find_agent(tx, agent)?.expect("an agent");
-            let mara = registry::find_person(tx, "mara")?.expect("a person");
-            let sql = "INSERT INTO agent_roles (agent_id, person_id, role) VALUES (?1,?2,'admin')";
-            Ok(tx.execute(sql, params![agent.id, mara.id])?)
-        });
-    };
-    give("other");
-    let id = fixture.persona("new");
-    refused(fixture.approve("mara", id), DenialCode::ChangeUnknown);
-    give(AGENT);
-    let made = fixture.submit("olga", ChangeKind::CreateAgent, json!({ "name": "newcomer" })).expect("submitted");
-    refused(fixture.approve("mara", made), DenialCode::ChangeUnknown);
-    assert_eq!(fixture.approve("mara", id), Ok(Status::Approved));
 }
 
 #[test]

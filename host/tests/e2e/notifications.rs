@@ -2,7 +2,7 @@
 //!
 //! They use the real programs with the scripted model. The receiver checks each signature. See `requests` and `deliveries`.
 
-use super::requests::{answered, approve, post, reject, waiting};
+use super::requests::{answered, post, reject, waiting};
 use crate::support::client::Raw;
 use crate::support::hooks::{Received, Receiver, Response, add_place};
 use crate::support::host_fixture::{Build, TestHost, wait_for};
@@ -109,30 +109,6 @@ fn doctor_names_each_person_without_a_place() {
     host.ctl(&["channel", "remove", "desk", "--yes"]).ok();
     assert_eq!(named(&host, "owner"), Some(true));
     assert_eq!((place_of(&host, "owner"), count(&host, "place.ended")), (Value::Null, 2));
-}
-
-#[test]
-fn waiting_request_is_told_once_without_content() {
-    let (site, receiver) = (Site::start(), Receiver::accepting());
-    let host = host_with_place(Build::Plain, &site, &receiver, &[]);
-    let raw = Raw::of(&host);
-    post(&raw, "tulips", &site.url("/notes"));
-    let entry = waiting(&raw);
-    wait_for("the notification", || count(&host, "notification.received") == 1);
-    let got = receiver.replies();
-    let said = text(&got[0]);
-    assert!(got.len() == 1 && said.contains(entry["id"].as_str().expect("an id")), "{got:?}");
-    assert!(!said.contains('\n') && got[0].body["sender"] == "ann", "{got:?}");
-    let whole = got[0].body.to_string();
-    for content in ["tulips", "/notes", "127.0.0.1", "http_fetch", "POST"] {
-        assert!(!whole.contains(content), "{content}: {whole}");
-    }
-    assert_eq!(approve(&raw, &entry).0, 200);
-    wait_for("the request at the site", || site.lines().len() == 1);
-    host.restart();
-    assert_eq!(receiver.replies().len(), 1, "another start does not send it again");
-    assert_eq!((count(&host, "notification.intended"), count(&host, "notification.withdrawn")), (1, 0));
-    host.ctl(&["audit", "verify"]).ok();
 }
 
 #[test]

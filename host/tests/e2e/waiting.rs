@@ -136,7 +136,8 @@ fn each_kind_is_told_reminded_and_expires_once() {
         let told: Vec<_> = got.iter().filter(|one| text(one).contains(id)).collect();
         let [first, second] = told[..] else { panic!("{id}: {got:?}") };
         assert!(text(first) != text(second) && [first, second].iter().all(|one| one.body["sender"] == receiver));
-        assert!(["tulips", "which", "brief"].iter().all(|words| !first.body.to_string().contains(words)), "{first:?}");
+        let content = [r"\n", "tulips", "/notes", "127.0.0.1", "http_fetch", "which", "brief"];
+        assert!(content.iter().all(|words| !first.body.to_string().contains(words)), "{first:?}");
     }
     assert!(site.lines().is_empty());
 }

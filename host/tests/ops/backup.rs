@@ -203,21 +203,6 @@ fn check_in_place(host: &TestHost, file: &Path, change: &str, seed: u64) {
 }
 
 #[test]
-fn approval_before_a_restore_does_not_count() {
-    let host = new_host();
-    std::fs::write(host.home.join("policy.toml"), "[kind.persona]\napprovals = 2\n").expect("written");
-    host.up();
-    host.agent("a");
-    let id = approve_once(&host, "a");
-    let file = back_up(&host, "b.backup");
-    let other = empty_host();
-    other.ctl(&["backup", "restore", text(&file), "--key-file", text(&host.home.join("master.key"))]).ok();
-    other.up();
-    check_approval_is_void(&other, &id);
-    assert_eq!(other.entries("state.generation").len(), 1);
-}
-
-#[test]
 fn call_after_a_backup_is_not_made_again_by_its_restore() {
     let site = Site::start();
     let mut host = TestHost::own(Build::Failpoints);

@@ -95,20 +95,6 @@ fn request_is_told_once_and_an_incident_again_after_its_end() {
 }
 
 #[test]
-fn notification_of_a_decided_object_is_withdrawn() {
-    with_channels(|tx, owner| {
-        link(tx, owner, "desk:olga", owner);
-        places::set(tx, owner, owner, "desk").expect("set");
-        for id in ["req_1", "req_2"] {
-            add(tx, owner.id, Notification::new(About::Waits, id), NOW).expect("added");
-        }
-        withdraw(tx, "req_1").expect("withdrawn");
-        assert_eq!(states(tx, owner, About::Waits, "req_1"), [DeliveryState::Withdrawn]);
-        assert_eq!(states(tx, owner, About::Waits, "req_2"), [DeliveryState::Intent]);
-    });
-}
-
-#[test]
 fn incident_without_a_person_is_told_to_owners_and_admins() {
     with_channels(|tx, owner| {
         let [ada, bob] = [("Ada", Role::Admin), ("Bob", Role::Member)]

@@ -34,8 +34,11 @@ fn only_a_decider_of_the_agent_can_decide_a_change() {
     let (status, said) = bob.ask("POST", &decision, &shown);
     assert_eq!(status, 200, "{said}");
     assert_eq!(fixture.settled(&id)["status"], "done");
+    // A new agent is no matter of an admin of one agent.
+    let made = fixture.propose("create");
+    check_refused(&bob.ask("POST", &format!("/v1/waiting/{made}/decision"), r#"{"reject":""}"#), 404, "change_unknown");
     let refusals = fixture.host.entries("change.decision_refused");
-    assert_eq!(refusals.len(), 2, "{refusals:?}");
+    assert_eq!(refusals.len(), 3, "{refusals:?}");
 }
 
 #[test]
