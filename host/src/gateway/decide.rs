@@ -111,6 +111,10 @@ pub fn concerned(row: &Row) -> Option<AgentId> {
     row.agent.filter(|_| concerns_agent(row.kind))
 }
 
+/// The format of the payloads of changes, to which each approval is bound. Replace it when a payload gets another meaning. Its first value
+/// is the fingerprint of the seam to which earlier versions bound their approvals, so that these still count.
+const PAYLOAD_FORMAT: &str = "191a13ea683e561e1afa9176a8e8583cf32ca3d2af727192f5c97b4250853446";
+
 /// Returns the subject that an approval of this change must have now.
 pub(super) fn subject(row: &Row, rule: &Rule, shown: Digest) -> Subject {
     let arguments =
@@ -124,7 +128,7 @@ pub(super) fn subject(row: &Row, rule: &Rule, shown: Digest) -> Subject {
         session,
         agent,
         name: row.kind.name().to_owned(),
-        schema: Digest::of(ironclaw_contract::seam::fingerprint().as_bytes()),
+        schema: Digest::of(PAYLOAD_FORMAT.as_bytes()),
         server: None,
         arguments: Digest::of(&arguments),
         principal,

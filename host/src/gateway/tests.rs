@@ -337,6 +337,16 @@ fn superseded_change_waits_for_no_decision() {
 }
 
 #[test]
+fn approval_of_an_earlier_version_counts_under_another_seam() {
+    let fixture = DecisionFixture::new();
+    let id = fixture.approved("new");
+    let token = fixture.write(move |tx| Ok(approvals::list(tx, id.into())?.remove(0).token));
+    // The versions until decision 0086 named the fingerprint of their seam.
+    let schema = Digest::of(b"191a13ea683e561e1afa9176a8e8583cf32ca3d2af727192f5c97b4250853446");
+    assert!(token.contains(&schema.to_string()), "{token}");
+}
+
+#[test]
 fn approval_under_an_older_policy_is_void_after_a_start() {
     let mut fixture = DecisionFixture::under("[default]\napprovals = 2\n");
     let id = fixture.persona("new");
