@@ -144,11 +144,8 @@ fn insert(
     };
     let id = ChangeId::new();
     let new = Waiting {
-        id: id.into(),
         subject: proposed.change.kind().name().to_owned(),
-        status: Status::Pending,
         agent: proposed.agent,
-        principal: proposed.requester.principal(),
         session: origin.map(|origin| origin.session),
         turn: origin.map(|origin| origin.turn),
         call: origin.map(|origin| origin.call),
@@ -158,17 +155,8 @@ fn insert(
         labels: proposed.labels,
         own: canonical::to_string(&own),
         generation: facts::generation(tx)?,
-        told: String::new(),
-        created_at: now,
-        expires_at,
-        ends_at: Some(expires_at),
         remind_at: Some(notifications::remind_at(now, expires_at)),
-        asked_seq: 0,
-        shown: None,
-        decided_by: None,
-        decided_at: None,
-        ended_at: None,
-        outcome: None,
+        ..Waiting::pending(id, proposed.requester.principal(), now, expires_at)
     };
     table::insert(tx, &new)?;
     Ok(id)

@@ -3,13 +3,14 @@
 //! An equal call for the same message is the same question, also in a later try. Bounds keep an agent from asking too often.
 
 use super::page::Body;
-use crate::gateway::waiting::{self, Gateway, Status};
+use crate::gateway::waiting::{self, Gateway, Status, Waiting};
 use crate::registry;
 use crate::registry::tools::QUESTION_OPTIONS_MAX;
 use crate::sessions::store::Session;
 use crate::turns::calls::{self, AskUserQuestion, CallRow, ResultBody};
 use crate::turns::turn::{self, Turn};
-use ironclaw_contract::ids::QuestionId;
+use ironclaw_contract::canonical;
+use ironclaw_contract::ids::{MessageId, QuestionId};
 use ironclaw_judge::Principal;
 use ironclaw_judge::provenance::Labels;
 use ironclaw_ledger::Entry;
@@ -48,7 +49,7 @@ pub fn ask(
     asking: &Asking<'_>,
 ) -> Result<(ResultBody, Option<DenialCode>), Error> {
     let refused = |code: DenialCode| (calls::refusal(code, ""), Some(code));
-    let AskUserQuestion { question, options, allow_freeform } = asking.question;
+    let AskUserQuestion { question, options, .. } = asking.question;
     if !fits(question, options) {
         let detail = format!(
             "at most {QUESTION_BYTES_MAX} bytes, and {QUESTION_OPTIONS_MAX} options of {OPTION_BYTES_MAX} bytes"
@@ -69,38 +70,52 @@ pub fn ask(
         let result = calls::refusal_over(DenialCode::QuestionsTooMany, &bound);
         return Ok((result, Some(DenialCode::QuestionsTooMany)));
     }
-    // A question without options can only be answered with a text.
-    let free_text = *allow_freeform || options.is_empty();
-    let body = Body { question: question.clone(), options: options.clone(), free_text };
-    let (id, now) = (QuestionId::new(), tx.wall());
-    let rest = i64::from(all.now().approval.question_hours) * HOUR_MS;
-    let expires_at = now + rest;
-    let row = Row {
-        id,
-        tool: call.tool.clone(),
-        session: session.id,
-        agent: session.agent,
-        turn: turn.id,
-        call: call.id,
-        asked_for: message,
-        root: messages::root_of(tx, message)?,
-        principal,
-        digest: call.digest,
-        labels: asking.labels,
-        own: Own { principal_kind: turn.principal_kind, scope: turn.scope },
-        text: asking.key.seal(id.item(), body.to_json().as_bytes())?,
-        generation: facts::generation(tx)?,
-        status: Status::Pending,
-        created_at: now,
-        expires_at,
-        ends_at: Some(expires_at),
-        remind_at: Some(now + rest / 2),
-        asked_seq: 0,
-        answer: None,
-    };
-    record(tx, row)?;
+    let id = record(tx, all, asking, message)?;
     waiting::asked(tx, all, id.into())?;
     Ok((ResultBody::done(waits(id)), None))
+}
+
+/// Records a question with its ledger entry.
+fn record(
+    tx: &mut WriteTx<'_>,
+    all: &Gateway,
+    Asking { session, key, turn, call, labels, question }: &Asking<'_>,
+    message: MessageId,
+) -> Result<QuestionId, Error> {
+    let (id, now, principal) = (QuestionId::new(), tx.wall(), turn.person()?);
+    let rest = i64::from(all.now().approval.question_hours) * HOUR_MS;
+    let expires_at = now + rest;
+    let asked_seq = Entry::new(LedgerEvent::QuestionAsked)
+        .session(session.id)
+        .turn(turn.id)
+        .with("call", call.id)
+        .with("question", id)
+        .with("digest", call.digest)
+        .with("principal", principal)
+        .with("scope", turn.scope.to_string())
+        .with("expires", expires_at)
+        .append(tx)?;
+    let new = Waiting {
+        subject: call.tool.clone(),
+        agent: Some(session.agent),
+        session: Some(session.id),
+        turn: Some(turn.id),
+        call: Some(call.id),
+        message: Some(message),
+        root: Some(messages::root_of(tx, message)?),
+        digest: call.digest,
+        labels: *labels,
+        own: canonical::to_string(&Own { principal_kind: turn.principal_kind, scope: turn.scope }),
+        generation: facts::generation(tx)?,
+        remind_at: Some(now + rest / 2),
+        asked_seq,
+        ..Waiting::pending(id, principal, now, expires_at)
+    };
+    // A question without options can only be answered with a text.
+    let free_text = question.allow_freeform || question.options.is_empty();
+    let body = Body { question: question.question.clone(), options: question.options.clone(), free_text };
+    questions::insert(tx, &new, &key.seal(id.item(), body.to_json().as_bytes())?)?;
+    Ok(id)
 }
 
 /// Returns the bound on the questions of a session that wait, if it is reached.
@@ -113,21 +128,6 @@ fn waiting_bound(tx: &ReadTx<'_>, session: &Session) -> Result<Option<Bound>, ir
     let bound = Bound::new("questions of this session wait", WAITING_OF_SESSION_MAX, waiting.len(), remedy);
     let ends_at = waiting.iter().map(|row| row.expires_at).min().map(ironclaw_ledger::rfc3339);
     Ok(Some(Bound { ends_at, ..bound }))
-}
-
-/// Records a question with its ledger entry.
-fn record(tx: &mut WriteTx<'_>, row: Row) -> Result<(), ironclaw_state::Error> {
-    let asked_seq = Entry::new(LedgerEvent::QuestionAsked)
-        .session(row.session)
-        .turn(row.turn)
-        .with("call", row.call)
-        .with("question", row.id)
-        .with("digest", row.digest)
-        .with("principal", row.principal)
-        .with("scope", row.own.scope.to_string())
-        .with("expires", row.expires_at)
-        .append(tx)?;
-    questions::insert(tx, &Row { asked_seq, ..row })
 }
 
 /// Returns whether a question is within its bounds.

@@ -71,6 +71,40 @@ rows! {
     }
 }
 
+impl Waiting {
+    /// Returns what waits for people from `created_at` until `expires_at`, both in milliseconds since the epoch. It comes from no session,
+    /// and no person has decided on it.
+    pub fn pending(id: impl Into<WaitingId>, principal: PersonId, created_at: i64, expires_at: i64) -> Self {
+        Self {
+            id: id.into(),
+            subject: String::new(),
+            status: Status::Pending,
+            agent: None,
+            principal,
+            session: None,
+            turn: None,
+            call: None,
+            message: None,
+            root: None,
+            digest: Digest::of(b""),
+            labels: Labels::NONE,
+            own: String::new(),
+            generation: 0,
+            told: String::new(),
+            created_at,
+            expires_at,
+            ends_at: Some(expires_at),
+            remind_at: None,
+            asked_seq: 0,
+            shown: None,
+            decided_by: None,
+            decided_at: None,
+            ended_at: None,
+            outcome: None,
+        }
+    }
+}
+
 /// Inserts what waits from now on.
 pub fn insert(tx: &mut WriteTx<'_>, new: &Waiting) -> Result<(), Error> {
     new.insert(tx)

@@ -1,9 +1,9 @@
 //! Questions of agents to people. Tables: `waiting`.
 
-use super::{Status, WaitingId};
+use super::{Status, Waiting, WaitingId};
 use crate::rows::rows;
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::ids::{AgentId, CallId, MessageId, PersonId, QuestionId, SessionId, TurnId};
+use ironclaw_contract::ids::{AgentId, MessageId, PersonId, QuestionId, SessionId, TurnId};
 use ironclaw_judge::provenance::Labels;
 use ironclaw_judge::{Classes, Principal};
 use ironclaw_state::{Error, ReadTx, WriteTx};
@@ -22,47 +22,36 @@ pub struct Own {
 
 rows! {
     #[derive(Debug, Clone)]
-    pub struct Row in waiting {
+    pub struct Row {
         pub id: QuestionId,
-        pub tool: String = "subject",
-        pub session: SessionId = "session_id",
-        /// The agent that asks.
+        /// The agent that asks, in this session and turn.
         pub agent: AgentId = "agent_id",
-        /// The turn that asked.
+        pub session: SessionId = "session_id",
         pub turn: TurnId = "turn_id",
-        /// The call that asked.
-        pub call: CallId = "call_id",
-        /// The newest message of that turn.
+        /// The newest message of that turn, and the message whose task it is.
         pub asked_for: MessageId = "message_id",
-        /// The message whose task it is.
         pub root: MessageId,
         pub principal: PersonId,
+        /// The encrypted question and options.
+        pub text: Vec<u8> = "sealed",
         /// Digest of tool and arguments.
         pub digest: Digest,
         /// The labels of the output that asks.
         pub labels: Labels as json,
         pub own: Own as json,
-        /// The encrypted question and options.
-        pub text: Vec<u8> = "sealed",
-        pub generation: u64,
-        pub status: Status,
-        /// Milliseconds since the epoch.
-        pub created_at: i64,
-        /// Milliseconds since the epoch.
-        pub expires_at: i64,
-        /// Milliseconds since the epoch; `None` once it ended.
-        pub ends_at: Option<i64>,
-        /// Milliseconds since the epoch; `None` after the reminder.
-        pub remind_at: Option<i64>,
-        /// Number of its ledger entry.
-        pub asked_seq: u64,
         /// The message with the answer.
         pub answer: Option<MessageId>,
+        pub status: Status,
+        /// Milliseconds since the epoch, as the next one.
+        pub created_at: i64,
+        pub expires_at: i64,
     }
 }
 
-pub fn insert(tx: &mut WriteTx<'_>, new: &Row) -> Result<(), Error> {
-    new.insert(tx)
+/// Inserts a question with its encrypted text.
+pub fn insert(tx: &mut WriteTx<'_>, new: &Waiting, text: &[u8]) -> Result<(), Error> {
+    super::insert(tx, new)?;
+    tx.execute("UPDATE waiting SET sealed = ?2 WHERE id = ?1", params![new.id, text]).map(drop)
 }
 
 pub fn find(tx: &ReadTx<'_>, id: impl Into<WaitingId>) -> Result<Option<Row>, Error> {
