@@ -229,9 +229,13 @@ impl Random {
             let what = rng.u8(..6);
             println!("{}: {text} is asked for: {what}", self.number);
             match what {
-                // The host ends while the turn waits, and the rights change before another try.
+                // The host ends while the turn waits, and the rights change before another try. A host that dies at an approval would die
+                // at that of this change.
                 0 => {
-                    self.switch_grant(rng.usize(..AGENTS.len()));
+                    let agent = rng.usize(..AGENTS.len());
+                    if !may_die {
+                        self.switch_grant(agent);
+                    }
                     self.host.kill_host();
                     drop(stream);
                     return self.up(None);
