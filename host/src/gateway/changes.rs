@@ -41,13 +41,7 @@ fn row(tx: &ReadTx<'_>, of: &Waiting) -> Result<Row, ironclaw_state::Error> {
 }
 
 impl Kind for Changes {
-    fn rights(
-        &self,
-        tx: &ReadTx<'_>,
-        all: &Gateway,
-        by: &Person,
-        of: &Waiting,
-    ) -> Result<Rights, ironclaw_state::Error> {
+    fn rights(&self, tx: &ReadTx<'_>, all: &Gateway, by: &Person, of: &Waiting) -> Result<Rights, Error> {
         let decides = decide::may_decide(tx, &all.now().policy, by, &row(tx, of)?)?;
         let is_own = of.principal == by.id;
         let sight = match decides || by.role.covers(Role::Admin) {

@@ -33,7 +33,7 @@ fn row(tx: &ReadTx<'_>, of: &Waiting) -> Result<Row, ironclaw_state::Error> {
 }
 
 impl Kind for Questions {
-    fn rights(&self, _: &ReadTx<'_>, _: &Gateway, by: &Person, of: &Waiting) -> Result<Rights, ironclaw_state::Error> {
+    fn rights(&self, _: &ReadTx<'_>, _: &Gateway, by: &Person, of: &Waiting) -> Result<Rights, Error> {
         let is_own = by.id == of.principal;
         let may_read = is_own || by.role.covers(Role::Admin);
         // After a restore it takes no answer: it may have had one.

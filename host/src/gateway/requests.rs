@@ -44,13 +44,7 @@ fn row(tx: &ReadTx<'_>, of: &Waiting) -> Result<Row, ironclaw_state::Error> {
 }
 
 impl Kind for Calls {
-    fn rights(
-        &self,
-        tx: &ReadTx<'_>,
-        all: &Gateway,
-        by: &Person,
-        of: &Waiting,
-    ) -> Result<Rights, ironclaw_state::Error> {
+    fn rights(&self, tx: &ReadTx<'_>, all: &Gateway, by: &Person, of: &Waiting) -> Result<Rights, Error> {
         let decides = Open::from(row(tx, of)?).admits(&all.now().policy, by);
         let may_read = decides || by.id == of.principal || by.role.covers(Role::Admin);
         // A rejection permits nothing.

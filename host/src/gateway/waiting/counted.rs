@@ -12,6 +12,7 @@ use crate::registry::{self, TokenId, TokenState, tokens};
 use ironclaw_ledger::Entry;
 use ironclaw_operator::{DenialCode, LedgerEvent};
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::error::Error;
 use ironclaw_store::tables::approvals::{self, Approval, ApprovalState};
 use ironclaw_store::tables::waiting::Waiting;
 use std::collections::BTreeSet;
@@ -66,12 +67,7 @@ fn take_back(
 
 /// Returns the approvals that are valid for this subject now, by different and independent people. Takes back the others, each with its
 /// reason.
-pub fn count(
-    tx: &mut WriteTx<'_>,
-    all: &Gateway,
-    of: &Waiting,
-    ballot: &Ballot,
-) -> Result<Vec<ValidApproval>, ironclaw_state::Error> {
+pub fn count(tx: &mut WriteTx<'_>, all: &Gateway, of: &Waiting, ballot: &Ballot) -> Result<Vec<ValidApproval>, Error> {
     let now = tx.wall();
     let mut valid: Vec<ValidApproval> = Vec::new();
     for given in approvals::list(tx, of.id)? {

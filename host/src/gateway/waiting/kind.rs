@@ -60,13 +60,7 @@ impl Shown {
 /// The part of one kind.
 pub trait Kind: Sync {
     /// Returns the rights of a person.
-    fn rights(
-        &self,
-        tx: &ReadTx<'_>,
-        all: &Gateway,
-        by: &Person,
-        of: &Waiting,
-    ) -> Result<Rights, ironclaw_state::Error>;
+    fn rights(&self, tx: &ReadTx<'_>, all: &Gateway, by: &Person, of: &Waiting) -> Result<Rights, Error>;
 
     /// Returns its page.
     fn show(&self, tx: &ReadTx<'_>, all: &Gateway, of: &Waiting) -> Result<Shown, Error>;

@@ -289,7 +289,7 @@ fn is_waiting(row: &CallRow) -> bool {
 }
 
 /// Returns whether a person who can remove a reason of the request follows a message of its turn and may decide there.
-fn is_present(tx: &ReadTx<'_>, all: &Gateway, request: &Row) -> Result<bool, ironclaw_state::Error> {
+fn is_present(tx: &ReadTx<'_>, all: &Gateway, request: &Row) -> Result<bool, Error> {
     let Some(of) = waiting::find(tx, request.waiting_id())? else { return Ok(false) };
     for message in messages::for_turn(tx, request.turn)? {
         for person in all.presence.people_at(message) {
