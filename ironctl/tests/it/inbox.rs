@@ -56,30 +56,20 @@ fn inbox_needs_a_terminal_and_names_the_script_commands() {
 
 #[test]
 fn refusals_have_the_words_of_the_host() {
-    let held = Held::new([change("pending")]);
-    let host = FakeHost::new(move |line, asked| match line.starts_with("POST") && line.contains(ID) {
-        true => Answer::refusal("change_decided", &format!("{ID} is rejected already"), ""),
-        false => held.answer(asked).expect("a request about what waits"),
-    });
-    let (code, out, err) = host.ironctl(&["approve", ID]);
-    assert_eq!((code, err.as_str()), (1, format!("error: {ID} is rejected already\n").as_str()));
-    assert!(out.starts_with(TEXT), "{out}");
-    for words in [["approve", &id("chg", 9)], ["reject", &id("req", 9)], ["why", &id("qst", 9)]] {
-        assert_eq!(host.failed(&words), (1, "unknown".to_owned()), "{words:?}");
+    for (status, has_page) in [("pending", true), ("rejected", false)] {
+        let held = Held::new([change(status)]);
+        let host = FakeHost::new(move |line, asked| match line.starts_with("POST") && line.contains(ID) {
+            true => Answer::refusal("change_decided", &format!("{ID} is rejected already"), ""),
+            false => held.answer(asked).expect("a request about what waits"),
+        });
+        let (code, out, err) = host.ironctl(&["approve", ID]);
+        assert_eq!((code, err.as_str()), (1, format!("error: {ID} is rejected already\n").as_str()));
+        assert_eq!(out.starts_with(TEXT), has_page, "a decided change has no page to decide by: {out}");
+        assert_eq!(host.ironctl(&["reject", ID]).1, "");
+        for words in [["approve", &id("chg", 9)], ["reject", &id("req", 9)], ["why", &id("qst", 9)]] {
+            assert_eq!(host.failed(&words), (1, "unknown".to_owned()), "{words:?}");
+        }
     }
-}
-
-#[test]
-fn decided_change_is_refused_without_its_page() {
-    let held = Held::new([change("rejected")]);
-    let host = FakeHost::new(move |line, asked| match line.starts_with("GET ") {
-        true => held.answer(asked).expect("a request about what waits"),
-        false => Answer::refusal("change_decided", "it is rejected already", ""),
-    });
-    let (code, out, err) = host.ironctl(&["approve", ID]);
-    assert_eq!((code, out.as_str(), err.as_str()), (1, "", "error: it is rejected already\n"));
-    let (_, out, _) = host.ironctl(&["reject", ID]);
-    assert_eq!(out, "");
 }
 
 #[test]
