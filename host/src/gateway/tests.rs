@@ -211,7 +211,7 @@ fn one_person_with_two_identities_is_one_person() {
 }
 
 #[test]
-fn of_two_concurrent_applications_one_wins() {
+fn concurrent_applications_have_one_effect() {
     let fixture = DecisionFixture::new();
     let id = fixture.approved("new");
     let applied: Vec<Result<(), Refusal>> = std::thread::scope(|scope| {

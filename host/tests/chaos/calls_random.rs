@@ -88,6 +88,8 @@ struct Random {
     shift_ms: i64,
     backup: Option<Backup>,
     counted: Counted,
+    /// The fail point at which the host dies, if it does.
+    point: Option<&'static str>,
 }
 
 /// Makes the call of a message, and an equal one as long as the results do not tell an outcome, also in another try at the message.
@@ -140,6 +142,7 @@ impl Random {
             shift_ms: 0,
             backup: None,
             counted: Counted::default(),
+            point: None,
         };
         (0..AGENTS.len()).for_each(|agent| random.switch_grant(agent));
         random
@@ -229,12 +232,10 @@ impl Random {
             let what = rng.u8(..6);
             println!("{}: {text} is asked for: {what}", self.number);
             match what {
-                // The host ends while the turn waits, and the rights change before another try. A host that dies at an approval would die
-                // at that of this change.
+                // The host ends while the turn waits, and the rights change before another try. That is a change with an approval.
                 0 => {
-                    let agent = rng.usize(..AGENTS.len());
-                    if !may_die {
-                        self.switch_grant(agent);
+                    if self.point != Some("approved") {
+                        self.switch_grant(rng.usize(..AGENTS.len()));
                     }
                     self.host.kill_host();
                     drop(stream);
@@ -326,6 +327,7 @@ impl Random {
         println!("{}: at {point}", self.number);
         self.host.down();
         self.up(Some(point));
+        self.point = Some(point);
         let started = self.host.pid();
         let is_up = |random: &Self| started.is_some_and(alive) && random.host.pid() == started;
         for _ in 0..2 {
@@ -336,6 +338,7 @@ impl Random {
                 self.decide(rng, true);
             }
         }
+        self.point = None;
         self.host.kill_host();
         self.up(None);
     }

@@ -94,6 +94,17 @@ fn each_kind_is_decided_by_its_people_on_the_shown_page() {
     };
     assert_eq!([own(&raw, ""), own(&mara, "&status=all")], [2, 0]);
     assert!(site.lines().is_empty());
+    // A member sees the status of a change that an agent asked for on their behalf, not its values, and withdraws it.
+    say(&mara, "change persona to speak in secret");
+    let change = mara.get("/v1/waiting?own=true").1["entries"][0].clone();
+    let shown = request(&mara, &change["id"]);
+    assert_eq!(
+        (&shown["status"], &shown["yours"], &shown["may_reject"]),
+        (&json!("pending"), &json!(false), &json!(true))
+    );
+    assert!(shown["details"].is_null() && !shown.to_string().contains("in secret"), "{shown}");
+    assert_eq!(reject(&mara, &change, "never mind").0, 200);
+    assert_eq!([own(&mara, ""), own(&mara, "&status=withdrawn"), own(&mara, "&status=pending")], [0, 1, 0]);
 }
 
 #[test]

@@ -64,7 +64,8 @@ fn refusals_have_the_words_of_the_host() {
         });
         let (code, out, err) = host.ironctl(&["approve", ID]);
         assert_eq!((code, err.as_str()), (1, format!("error: {ID} is rejected already\n").as_str()));
-        assert_eq!(out.starts_with(TEXT), has_page, "a decided change has no page to decide by: {out}");
+        let is_right = if has_page { out.starts_with(TEXT) } else { out.is_empty() };
+        assert!(is_right, "a decided change has no page to decide by: {out}");
         assert_eq!(host.ironctl(&["reject", ID]).1, "");
         for words in [["approve", &id("chg", 9)], ["reject", &id("req", 9)], ["why", &id("qst", 9)]] {
             assert_eq!(host.failed(&words), (1, "unknown".to_owned()), "{words:?}");

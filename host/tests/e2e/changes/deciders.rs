@@ -16,7 +16,10 @@ fn only_a_decider_of_the_agent_can_decide_a_change() {
     let shown = json!({ "approve": fixture.show(&id)["shown_digest"] }).to_string();
     let decision = format!("/v1/waiting/{id}/decision");
     let refused = |caller: &Raw| {
-        check_refused(&caller.ask("POST", &decision, &shown), 404, "change_unknown");
+        for body in [shown.as_str(), r#"{"reject":""}"#] {
+            check_refused(&caller.ask("POST", &decision, body), 404, "change_unknown");
+        }
+        check_refused(&caller.get(&format!("/v1/waiting/{id}")), 404, "change_unknown");
         assert_eq!(fixture.show(&id)["status"], "pending");
     };
     refused(&bob);
@@ -38,7 +41,7 @@ fn only_a_decider_of_the_agent_can_decide_a_change() {
     let made = fixture.propose("create");
     check_refused(&bob.ask("POST", &format!("/v1/waiting/{made}/decision"), r#"{"reject":""}"#), 404, "change_unknown");
     let refusals = fixture.host.entries("change.decision_refused");
-    assert_eq!(refusals.len(), 3, "{refusals:?}");
+    assert_eq!(refusals.len(), 5, "{refusals:?}");
 }
 
 #[test]
