@@ -143,7 +143,12 @@ pub enum Part {
     Notice { text: String },
     /// Information from the host that answers no message: the outcome of a change. It may quote the reason of a person.
     HostNotice { text: String },
-    /// A short remark in fixed words of the host, such as the date or a note about omitted parts.
+    /// The time of a turn, in fixed words of the host. Requests that differ only in it count as the same request.
+    Time {
+        /// The words, on one line.
+        text: String,
+    },
+    /// A short remark in fixed words of the host, such as a note about omitted parts.
     Remark {
         /// The words, on one line.
         text: String,
@@ -170,6 +175,7 @@ impl Part {
             | Self::Assistant { .. }
             | Self::Result { .. }
             | Self::HostNotice { .. }
+            | Self::Time { .. }
             | Self::Remark { .. }
             | Self::Summary { .. } => false,
         }

@@ -150,7 +150,7 @@ pub fn messages(prompt: &Prompt, takes_images: bool) -> Rendered<'_> {
             Part::HostNotice { text } => {
                 say(&mut messages, marked("The host's own notice of what has happened. It asks for nothing.", text));
             }
-            Part::Remark { text } | Part::Failure { text } => {
+            Part::Time { text } | Part::Remark { text } | Part::Failure { text } => {
                 say(&mut messages, format!("[The host: {text}]").into());
             }
             Part::Summary { text } => say(&mut messages, marked(SUMMARY, text)),

@@ -1,4 +1,4 @@
-//! The digest of a request: two requests with the same digest get the same answer, so the host sends only one of them.
+//! The digest of a request: requests with the same digest get the same answer, whenever they are made, so the host sends one of them.
 //!
 //! Never reads an image: the request has its path in the workspace. See [`crate::endpoint`].
 
@@ -68,6 +68,8 @@ impl Fields {
             }
             Part::Notice { text } => self.texts("notice", &[text]),
             Part::HostNotice { text } => self.texts("host", &[text]),
+            // The same request is made again at another time when an attempt was interrupted.
+            Part::Time { .. } => {}
             Part::Remark { text } => self.texts("remark", &[text]),
             Part::Failure { text } => self.texts("failure", &[text]),
             Part::Summary { text } => self.texts("summary", &[text]),
@@ -95,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn each_difference_of_a_request_changes_its_digest() {
+    fn each_difference_but_the_time_changes_a_digest() {
         let endpoints = endpoint::open(&Config::default(), Vec::new()).expect("the script");
         let chain = endpoints.chain("scripted");
         assert_eq!(prompt().digest(&chain), prompt().digest(&chain));
@@ -118,6 +120,12 @@ mod tests {
             change(&mut changed);
             assert_ne!(changed.digest(&chain), prompt().digest(&chain), "{name}");
         }
+        let at_another_time = |text: &str| {
+            let mut changed = prompt();
+            changed.parts.insert(1, Part::Time { text: text.to_owned() });
+            changed.digest(&chain)
+        };
+        assert_eq!(at_another_time("it is now 10:00."), prompt().digest(&chain), "a time");
         let with_state = |state: Option<&str>| {
             let attached = |state: &str| Attached { endpoint: Digest::of(b"a"), state: state.to_owned() };
             let attached = state.map(|state| attached(state).into());

@@ -160,6 +160,7 @@ impl<'a> Request<'a> {
                 | Part::Image { .. }
                 | Part::Notice { .. }
                 | Part::HostNotice { .. }
+                | Part::Time { .. }
                 | Part::Remark { .. }
                 | Part::Failure { .. }
                 | Part::Summary { .. } => {}
@@ -180,7 +181,7 @@ impl<'a> Request<'a> {
 
 /// Returns the answer to a follow-up of the host: the result of a call that waited, in the part before the host's words.
 fn followed_up(parts: &[Part]) -> Option<String> {
-    match parts.iter().rev().find(|part| !matches!(part, Part::Remark { .. })) {
+    match parts.iter().rev().find(|part| !matches!(part, Part::Time { .. } | Part::Remark { .. })) {
         Some(Part::HostNotice { .. }) => {}
         _ => return None,
     }
@@ -197,7 +198,8 @@ fn followed_up(parts: &[Part]) -> Option<String> {
 
 /// Returns the answer to a chosen option of a question: the option, in the part behind the host's words.
 fn chosen(parts: &[Part]) -> Option<String> {
-    let last = parts.iter().rposition(|part| !matches!(part, Part::Remark { .. })).map_or(0, |at| at + 1);
+    let last =
+        parts.iter().rposition(|part| !matches!(part, Part::Time { .. } | Part::Remark { .. })).map_or(0, |at| at + 1);
     match &parts[..last] {
         [.., Part::HostNotice { text: how }, Part::Context { text, .. }]
             if how.starts_with("The person chose option") =>

@@ -64,6 +64,7 @@ impl Prompt {
             | Part::Task { text }
             | Part::Notice { text }
             | Part::HostNotice { text }
+            | Part::Time { text }
             | Part::Remark { text }
             | Part::Failure { text }
             | Part::Summary { text } => text.len(),

@@ -355,10 +355,11 @@ fn answer_recorded_before_a_kill_is_paid_once() {
         }
         (asked, _) => Act::Say(format!("answer to {asked}")),
     });
-    let mut host = TestHost::own(Build::Failpoints).started_with("a");
+    let mut host = TestHost::with_clock().started_with("a");
     host.add_model(&model.url());
     host.ctl(&["agent", "set", "a", "--model", "m", "--yes"]).ok();
     host.down();
+    let mut minutes = 0;
     // The number of kills after the record of the answer, of requests to the model, and of all answers that were used again.
     for (text, kills, requests, reused) in [("hello", 1, 1, 1), ("hello again", 2, 1, 3), ("write a file", 1, 2, 4)] {
         let (before, mut message) = (model.seen().len(), None);
@@ -368,6 +369,9 @@ fn answer_recorded_before_a_kill_is_paid_once() {
             host.ctl(&["up", "--detach"]);
             message = message.or_else(|| Some(Raw::of(&host).send("a", text)));
             wait_for("the host to die", || host.pid().is_none());
+            // The prompt of the next attempt says another time.
+            minutes += 1;
+            host.shift_clock(minutes * 61_000);
         }
         host.set_env("IRONCLAW_FAILPOINT", None);
         host.up();

@@ -165,7 +165,7 @@ fn beginning() -> impl Strategy<Value = Vec<Part>> {
     });
     (prop::collection::vec(said, 0..3), any::<bool>()).prop_map(|(mut parts, dated)| {
         if dated {
-            parts.push(Part::Remark { text: "it is now noon.".into() });
+            parts.push(Part::Time { text: "it is now noon.".into() });
         }
         parts
     })

@@ -164,7 +164,7 @@ impl Composer<'_, '_> {
     fn date(&mut self, ordinal: i64) -> Result<(), Error> {
         let Some(now) = self.cache.opened_at(self.tx, ordinal, self.reader.zone)? else { return Ok(()) };
         if let Some(text) = now.since(self.now.as_deref()) {
-            self.parts.push(Part::Remark { text });
+            self.parts.push(Part::Time { text });
             self.now = Some(now);
         }
         Ok(())

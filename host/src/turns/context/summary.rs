@@ -114,9 +114,11 @@ fn quoted(part: Part) -> Part {
             ("the agent".to_owned(), lines.join("\n"))
         }
         Part::Result { tool, ok, text, .. } => (format!("{} of {tool}", if ok { "result" } else { "failure" }), text),
-        Part::Notice { text } | Part::HostNotice { text } | Part::Remark { text } | Part::Failure { text } => {
-            ("the host".to_owned(), text)
-        }
+        Part::Notice { text }
+        | Part::HostNotice { text }
+        | Part::Time { text }
+        | Part::Remark { text }
+        | Part::Failure { text } => ("the host".to_owned(), text),
         Part::Image { path, .. } => ("the host".to_owned(), format!("the image {path} is a file in /workspace")),
         Part::Summary { text } => ("an earlier summary".to_owned(), text),
     };
@@ -138,6 +140,7 @@ mod tests {
             Part::Result { call_id: "c".into(), tool: "read_file".into(), ok: false, text: "gone".into() },
             Part::Notice { text: "n".into() },
             Part::HostNotice { text: "t".into() },
+            Part::Time { text: "t".into() },
             Part::Remark { text: "r".into() },
             Part::Failure { text: "f".into() },
             Part::Summary { text: "s".into() },
