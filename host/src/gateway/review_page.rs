@@ -38,7 +38,7 @@ use ironclaw_text::diff::{self, LineMark};
 use ironclaw_text::visible;
 use json_lines::Repeats;
 use names::Names;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 /// Writes each field of a value on lines of its own, without leaving a leaf out.
@@ -46,6 +46,18 @@ pub fn put_fields(page: &mut Page, value: &Value) {
     let names = Names::collect(Vec::new(), [value, &Value::Null, &Value::Null]);
     for line in json_lines::fields(value, &names, Repeats::Show) {
         page.put(&format!("  {}", line.prefix), &line.body);
+    }
+}
+
+/// Writes each argument of a call on lines of its own, without leaving a leaf out. The first line of an argument ends with its mark.
+pub fn put_arguments(page: &mut Page, arguments: &Map<String, Value>, mark: impl Fn(&str) -> Option<String>) {
+    let all = Value::Object(arguments.clone());
+    let names = Names::collect(Vec::new(), [&all, &Value::Null, &Value::Null]);
+    for (name, value) in arguments {
+        let mut mark = mark(name).map(|mark| format!(" ⟦{mark}⟧")).unwrap_or_default();
+        for line in json_lines::one_field(name, value, &names) {
+            page.put(&format!("  {}", line.prefix), &format!("{}{}", line.body, std::mem::take(&mut mark)));
+        }
     }
 }
 
@@ -419,8 +431,8 @@ fn minute(rfc3339: &str) -> String {
     }
 }
 
-/// Returns a time that the host wrote, unquoted; any other text in quotes.
-fn plain(text: &str) -> String {
+/// Returns a plain word, or a time that the host wrote, unquoted; any other text in quotes.
+pub fn plain(text: &str) -> String {
     let is_plain = !text.is_empty()
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b':' | b'.'));
     if is_plain { text.to_owned() } else { visible::name(text) }

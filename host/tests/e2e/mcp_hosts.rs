@@ -98,7 +98,7 @@ fn value_stays_with_a_server_without_a_network() {
         let shown = page(&raw, &entry);
         assert!(shown.contains(place), "{shown}");
         assert_eq!(entry["details"]["call"]["origins"] != json!([]), leaves, "{entry}");
-        assert_eq!(shown.contains("(none: every value stays on this machine)"), !leaves, "{shown}");
+        assert_eq!(shown.contains("no value leaves this machine"), !leaves, "{shown}");
         host.ctl(&["reject", entry["id"].as_str().expect("an id")]).ok();
         // The first result is text of others, and the second value is no typed one: it is too short for a word.
         let words = format!("use {server}__look {{\"at\":\"/\"}}");

@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixStream;
 
+/// Lines of the page of an ordinary call before its details.
+const LINES_MAX: usize = 12;
+
 /// Returns a site, a host of this user with an agent that has the tool and the grant of the site, and a client. Its people are away.
 pub(crate) fn host_with(methods: &[&str], paths: &[&str]) -> (Site, TestHost, Raw) {
     let (site, host) = granted_while_away(TestHost::own(Build::Plain), methods, paths);
@@ -102,6 +105,9 @@ fn call_out_of_scope_waits_and_runs_once_after_the_yes() {
     assert_eq!(entry["details"]["call"]["arguments"]["body"], "tulips");
     assert_eq!(entry["reasons"][0]["reason"], "call_scope");
     assert_eq!(entry["reasons"][0]["decider"], "principal");
+    let page = entry["shown"].as_str().expect("a page");
+    let lines = page.lines().take_while(|line| *line != "DETAILS").filter(|line| !line.is_empty());
+    assert!(lines.count() <= LINES_MAX, "{page}");
     let calls = raw.get(&format!("/v1/messages/{message}")).1["calls"].clone();
     assert_eq!((calls[0]["status"].as_str(), &calls[0]["request"]), (Some("asked"), &entry["id"]));
     let (status, approved) = approve(&raw, &entry);

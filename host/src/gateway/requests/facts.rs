@@ -9,7 +9,7 @@ pub(super) mod read;
 pub(super) mod section;
 pub(super) mod standing;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use crate::registry::channels::Channel;
 use crate::registry::mcp::Registration;

@@ -1,13 +1,19 @@
 //! The page of a request: exactly what the call would do, with each string made safe to read.
 //!
-//! Never shows two different calls alike, and never names the turn and the call: a later try at the same message has others. It shows the
-//! facts of the call as the record has them now, and each approval is bound to the digests of the page and of the facts.
-//! See [`crate::gateway::review_page`] for the lines, and [`super::facts`].
+//! Never names the turn and the call: a later try at the same message has others. It shows the facts of the call as the record has them
+//! now, and each approval is bound to the digests of the page and of the facts. See [`layout`] for the lines, and [`super::facts`].
 
+mod layout;
+#[cfg(test)]
+mod tests;
+
+#[cfg(test)]
+pub(super) use layout::put_facts;
+
+use super::facts::Facts;
 use super::facts::read::Reading;
-use super::facts::{Facts, section};
 use super::reasons::{is_for_grant, origin_view};
-use crate::gateway::review_page::{self, Page};
+use crate::gateway::review_page::Page;
 use crate::gateway::waiting::{Gateway, Shown};
 use crate::registry::policy::Rule;
 use crate::registry::tools::catalogue::{OfServer, Terms};
@@ -23,6 +29,7 @@ use ironclaw_store::record::Record;
 use ironclaw_store::tables::waiting::requests::{self, Row, StoredReason};
 use ironclaw_store::tables::{agent_messages, items, turns};
 use ironclaw_text::visible;
+use layout::View;
 use serde_json::{Map, Value};
 
 /// Returns the effect of a call in the words of the host: the server, the tool and its class, then its manifest's sentence with the
@@ -112,11 +119,8 @@ pub fn show_or_damage(tx: &ReadTx<'_>, all: &Gateway, row: &Row) -> Result<Shown
 /// Errors of the record and of the key, and damaged arguments.
 pub fn show(tx: &ReadTx<'_>, all: &Gateway, row: &Row) -> Result<Shown, Error> {
     let policy = &all.now().policy;
-    let (class, mut origins) = (row.own.class, row.own.origins.clone());
+    let class = row.own.class;
     let facts = facts_of_row(tx, all, row)?;
-    if !facts.leaves_machine() {
-        origins.clear();
-    }
     let agent = registry::agent_by_id(tx, row.agent)?.map_or_else(|| "(removed)".to_owned(), |agent| agent.name);
     let person = registry::person_name(tx, row.principal)?;
     let sheet = requests::list_for_output(tx, row.session, row.output)?;
@@ -124,42 +128,31 @@ pub fn show(tx: &ReadTx<'_>, all: &Gateway, row: &Row) -> Result<Shown, Error> {
     let (position, of) = (u32::try_from(at).unwrap_or(u32::MAX), u32::try_from(sheet.len().max(1)).unwrap_or(u32::MAX));
     let terms = mcp::terms(tx, row.agent, &row.tool)?;
     let effect = effect(&row.tool, terms.as_ref(), class, facts.arguments());
-    let rule = policy.call_rule(class, &row.tool);
-
-    let mut page = Page::default();
-    page.heading(&format!("APPROVAL REQUEST {}", row.id));
-    page.sentence("  ", &effect);
-    page.sentence(
-        "  ",
-        &format!("Agent {} asks for it on behalf of {}.", visible::name(&agent), visible::name(&person)),
-    );
-    if let Some(asking) = asking_agent(tx, row)? {
-        let words =
-            format!("It works at a message of the agent {}, and not at words of this person.", visible::name(&asking));
-        page.sentence("  ", &words);
-    }
-    page.sentence("  ", "An approval permits exactly this call, once.");
-    if let Some(of_server) = terms.and_then(|terms| terms.of_server) {
-        let server = visible::name(&of_server.server);
-        page.sentence("  ", &format!("It fixes the call, and not the data that MCP server {server} holds."));
-    }
-    put_facts(&mut page, &facts);
-    put_origins(tx, &mut page, &origins, &facts, &person)?;
-    put_reasons(&mut page, &row.own.reasons, rule, &person);
-    page.heading("IDENTIFIERS");
-    page.sentence("  ", &format!("agent {}, session {}", row.agent, row.session));
-    page.sentence("  ", &format!("person {}, message {}", row.principal, row.root));
-    page.sentence("  ", &format!("digest of tool and arguments {}", row.digest));
-    section::put_digests(&mut page, &facts);
-    page.sentence("  ", &format!("digest of the facts {}", facts.digest()));
-    page.sentence(
-        "  ",
-        &format!("requested {}, generation {}", ironclaw_ledger::rfc3339(row.created_at), row.generation),
-    );
-    let origins = origins.iter().map(origin_view).collect();
+    let view = View {
+        id: row.id,
+        effect: &effect,
+        agent: &agent,
+        person: &person,
+        of_agent: asking_agent(tx, row)?,
+        facts: &facts,
+        origins: &row.own.origins,
+        reasons: &row.own.reasons,
+        rule: policy.call_rule(class, &row.tool),
+        sources: sources(tx, &row.own.origins, &person)?,
+        identifiers: vec![
+            format!("agent {}, session {}", row.agent, row.session),
+            format!("person {}, message {}", row.principal, row.root),
+            format!("digest of tool and arguments {}", row.digest),
+            format!("requested {}, generation {}", ironclaw_ledger::rfc3339(row.created_at), row.generation),
+        ],
+    };
+    let text = layout::render(&view);
+    // The list of the values that leave.
+    let leaving = row.own.origins.iter().filter(|_| facts.leaves_machine());
+    let origins = leaving.map(origin_view).collect();
     let arguments = Value::Object(facts.arguments().clone());
     let details = Details::Call(CallDetails { class, arguments, origins, position, of });
-    let shown = Shown::new(page.finish(), effect, Some(details));
+    let shown = Shown::new(text, effect, Some(details));
     Ok(Shown { facts: Some(facts.digest()), reasons: reasons(row), ..shown })
 }
 
@@ -167,69 +160,24 @@ fn reasons(row: &Row) -> Vec<RequestReason> {
     row.own.reasons.iter().map(StoredReason::view).collect()
 }
 
-/// Writes the facts of a call: the place of its effect, and all arguments.
-pub(super) fn put_facts(page: &mut Page, facts: &Facts) {
-    section::put(page, facts);
-    page.heading("ALL ARGUMENTS");
-    match facts.arguments().is_empty() {
-        true => page.sentence("  ", "(none)"),
-        false => review_page::put_fields(page, &Value::Object(facts.arguments().clone())),
-    }
-}
-
-/// Writes the sources of the values that leave.
-fn put_origins(
-    tx: &ReadTx<'_>,
-    page: &mut Page,
-    origins: &[ArgumentOrigin],
-    facts: &Facts,
-    person: &str,
-) -> Result<(), ironclaw_state::Error> {
-    page.heading("VALUES THAT LEAVE THIS MACHINE");
+/// Returns a sentence for each value with an item of its own: the message or the result that has it.
+fn sources(tx: &ReadTx<'_>, origins: &[ArgumentOrigin], person: &str) -> Result<Vec<String>, ironclaw_state::Error> {
+    let mut sources = Vec::new();
     for origin in origins {
-        let holder = origin.item.filter(|_| origin.handle.is_some()).map(|item| items::find(tx, item)).transpose()?;
-        let source = match (holder.flatten(), origin.typed) {
-            (Some(message), true) => {
-                let at = ironclaw_ledger::rfc3339(message.tuple.issued_at);
-                format!("typed by {} in the message of {at}", visible::name(person))
-            }
-            (Some(result), false) => {
-                let at = ironclaw_ledger::rfc3339(result.tuple.issued_at);
-                let call = turns::find_call_by_result(tx, result.tuple.session, result.tuple.item)?;
+        let Some(handle) = origin.handle else { continue };
+        let Some(item) = origin.item.map(|item| items::find(tx, item)).transpose()?.flatten() else { continue };
+        let at = ironclaw_ledger::rfc3339(item.tuple.issued_at);
+        let source = match origin.typed {
+            true => format!("typed by {} in the message of {at}", visible::name(person)),
+            false => {
+                let call = turns::find_call_by_result(tx, item.tuple.session, item.tuple.item)?;
                 let tool = call.map_or_else(|| "a tool".to_owned(), |call| call.tool);
                 format!("returned by {} in the result of {at}", visible::name(&tool))
             }
-            (None, true) => format!("typed by {} in this task", visible::name(person)),
-            (None, false) => "written by the model".to_owned(),
         };
-        let value = origin.handle.iter().map(|handle| format!(" (id {})", handle));
-        page.sentence("  ", &format!("{}: {source}{}", visible::name(&origin.argument), value.collect::<String>()));
+        sources.push(format!("{}: {source} (id {handle})", visible::name(&origin.argument)));
     }
-    match (origins.is_empty(), facts.leaves_machine()) {
-        (true, true) => page.sentence("  ", "(none)"),
-        (true, false) => page.sentence("  ", "(none: every value stays on this machine)"),
-        (false, _) => {}
-    }
-    Ok(())
-}
-
-/// Writes the reasons with their deciders.
-fn put_reasons(page: &mut Page, reasons: &[StoredReason], rule: &Rule, person: &str) {
-    page.heading("REASONS");
-    for reason in reasons {
-        let about = match reason.arguments.is_empty() {
-            true => String::new(),
-            false => format!(" ({})", reason.arguments.join(", ")),
-        };
-        let who = decides(reason, rule, person);
-        page.sentence("  ", &format!("{}{about}: {} Decides: {who}.", reason.code, reason.code.meaning()));
-    }
-    if reasons.iter().any(|reason| is_for_grant(reason.code)) {
-        page.sentence(
-            "  ",
-            "No grant covers this request: it is sent once, without a secret of this host, and no grant is made.",
-        );
-    }
+    Ok(sources)
 }
 
 /// Returns the people who remove the reasons, for a sentence.

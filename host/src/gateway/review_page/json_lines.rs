@@ -68,6 +68,19 @@ pub fn fields(value: &Value, names: &Names<'_>, repeats: Repeats) -> Vec<Line> {
     lines
 }
 
+/// Returns the lines of one field. An object of short values is on the line of its name.
+pub fn one_field(key: &str, value: &Value, names: &Names<'_>) -> Vec<Line> {
+    let of = Of { names, repeats: Repeats::Show, is_prose: PROSE.contains(&key) };
+    let (label, mut lines) = (format!("{}:", field(key)), Vec::new());
+    match value {
+        Value::Object(fields) if !fields.is_empty() && fields.iter().all(|(key, value)| is_short(key, value)) => {
+            lines.push(Line { prefix: String::new(), body: format!("{label} {}", inline(fields, of)) });
+        }
+        value => put(&mut lines, 0, &label, value, of),
+    }
+    lines
+}
+
 /// Returns for each named secret whether it is stored; none for another value.
 fn existence_of(value: &Value) -> Option<Vec<(&str, bool)>> {
     let secrets = value.as_object().filter(|secrets| !secrets.is_empty())?;

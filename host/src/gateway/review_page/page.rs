@@ -34,6 +34,11 @@ impl Page {
         self.put("", words);
     }
 
+    /// Writes a heading at the edge, directly below the line before it.
+    pub fn close_heading(&mut self, words: &str) {
+        self.put("", words);
+    }
+
     /// Writes safe text on as many lines as it needs; each begins with `prefix`.
     pub fn put(&mut self, prefix: &str, body: &str) {
         let room = WIDTH.saturating_sub(width(prefix));

@@ -17,17 +17,36 @@ use serde::Serialize;
 /// The words in place of a list without entries.
 const NONE: &str = "none";
 
-pub fn put(page: &mut Page, facts: &Facts) {
-    page.heading("WHERE IT HAS ITS EFFECT");
+/// Writes what a person has to read before a yes: where values go, with which secrets, and what the call can change on this machine.
+pub fn put_needed(page: &mut Page, facts: &Facts) {
     let mut section = Section { page };
     match facts.reach() {
-        Reach::Request(request) => section.request(request),
+        Reach::Request(sent) => {
+            if let Some(secret) = &sent.secret {
+                section.sentence(&format!("It carries the secret {}.", visible::name(secret.name.as_str())));
+            }
+        }
         Reach::Command { hosts, tunnels } => section.command(hosts, tunnels),
         Reach::Push(host) => section.push(host.as_deref()),
         Reach::Message(message) => section.message(message),
+        Reach::Server(tool) => section.server_in_short(tool),
+        Reach::Session { directories } => {
+            for Directory { source, .. } in directories.iter().filter(|directory| !directory.read_only) {
+                section.sentence(&format!("It can change the directory {} of this machine.", visible::name(source)));
+            }
+        }
+        Reach::Nowhere => section.line("nowhere: the tool, its address or its file is gone"),
+    }
+}
+
+/// Writes the facts that [`put_needed`] leaves out.
+pub fn put_details(page: &mut Page, facts: &Facts) {
+    let mut section = Section { page };
+    match facts.reach() {
+        Reach::Request(request) => section.request(request),
         Reach::Server(tool) => section.server(tool),
         Reach::Session { directories } => section.session(directories),
-        Reach::Nowhere => section.line("nowhere: the tool, its address or its file is gone"),
+        Reach::Command { .. } | Reach::Push(_) | Reach::Message(_) | Reach::Nowhere => {}
     }
 }
 
@@ -70,6 +89,10 @@ struct Section<'p> {
 impl Section<'_> {
     fn line(&mut self, words: &str) {
         self.page.put("  ", words);
+    }
+
+    fn sentence(&mut self, words: &str) {
+        self.page.sentence("  ", words);
     }
 
     /// Writes a line of a list, or of an entry of one.
@@ -169,9 +192,39 @@ impl Section<'_> {
 
     fn server(&mut self, tool: &ServerTool) {
         let ServerTool { server, tool, pin: _, registration } = tool;
+        self.line("A yes fixes the call, and not the data that the server holds.");
         self.line(&format!("server: {}", visible::name(server)));
         self.line(&format!("tool of the server: {}", visible::name(tool)));
         self.registration(registration);
+    }
+
+    /// Writes where a server runs, and what it has of this machine.
+    fn server_in_short(&mut self, tool: &ServerTool) {
+        let registration = &tool.registration;
+        let described = &registration.described;
+        let server = visible::name(&tool.server);
+        self.sentence(&match (registration.place(), &described.url) {
+            (Place::JailWithoutNetwork, _) => {
+                format!("{server} runs in a jail without a network: no value leaves this machine.")
+            }
+            (Place::JailWithHosts, _) => {
+                let hosts: Vec<String> = described.hosts.iter().map(|host| visible::name(&host.host)).collect();
+                format!("{server} runs in a jail that reaches {}: each value may leave this machine.", hosts.join(", "))
+            }
+            (Place::Remote, Some(url)) => {
+                format!("{server} is at {}: each value leaves this machine.", visible::name(url))
+            }
+            (Place::Remote, None) => format!("{server} is not on this machine: each value leaves it."),
+        });
+        for mount in described.mounts.iter().filter(|mount| mount.read_only == Some(false)) {
+            self.sentence(&format!("It can change the directory {} of this machine.", visible::name(&mount.source)));
+        }
+        for Credential { secret, .. } in &registration.credentials {
+            self.sentence(&format!("It has the secret {}.", visible::name(secret.name.as_str())));
+        }
+        if let Some(oauth) = &described.oauth {
+            self.sentence(&format!("It acts with the account at {}.", visible::name(issuer::name_in(&oauth.issuer))));
+        }
     }
 
     fn registration(&mut self, registration: &Registration) {

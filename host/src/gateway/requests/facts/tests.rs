@@ -15,7 +15,7 @@ use serde_json::json;
 const PAIRS: u64 = 1_000;
 
 /// Numbers that repeat for a seed (SplitMix64).
-struct Random(u64);
+pub(in crate::gateway::requests) struct Random(pub(in crate::gateway::requests) u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
@@ -198,7 +198,7 @@ impl Random {
         Directory { source, target, read_only }
     }
 
-    fn facts(&mut self) -> Facts {
+    pub(in crate::gateway::requests) fn facts(&mut self) -> Facts {
         let mut arguments = self.arguments();
         let (tool, reach) = match self.below(7) {
             0 => ("http_fetch", Reach::Request(Box::new(self.sent_request(&mut arguments)))),
@@ -274,6 +274,11 @@ impl Random {
     }
 }
 
+/// Returns the facts of a call in the jail of a session.
+pub(in crate::gateway::requests) fn of_session(arguments: Map<String, Value>) -> Facts {
+    Facts { tool: "write_file".to_owned(), arguments, reach: Reach::Session { directories: Vec::new() } }
+}
+
 fn agent() -> AgentId {
     static AGENT: std::sync::LazyLock<AgentId> = std::sync::LazyLock::new(AgentId::new);
     *AGENT
@@ -284,7 +289,6 @@ fn page(facts: &Facts) -> String {
     let mut page = Page::default();
     page.sentence("  ", &effect(facts.tool(), None, Class::Send, facts.arguments()));
     put_facts(&mut page, facts);
-    section::put_digests(&mut page, facts);
     page.finish()
 }
 

@@ -1,0 +1,114 @@
+//! The lines of the page of a request.
+//!
+//! Never shows two different calls alike: each value has its place, and the words of others are in quotes or behind a bar. See
+//! [`crate::gateway::review_page`] for the lines of a value.
+//!
+//! ```text
+//! APPROVAL REQUEST req_…
+//!   the effect, with its values; who asks; what goes with the call, and where a server runs
+//! VALUES
+//!   argument: value ⟦origin⟧
+//! REASONS
+//!   code (arguments): meaning. Decides: people.
+//!
+//! DETAILS
+//!   what `ironctl` shows on request: facts, items of the values, ids and digests
+//! ```
+
+use super::super::facts::{Facts, section};
+use super::super::reasons::is_for_grant;
+use super::decides;
+use crate::gateway::review_page::{self, Page};
+use crate::registry::policy::Rule;
+use ironclaw_contract::ids::RequestId;
+use ironclaw_judge::inputs::ArgumentOrigin;
+use ironclaw_store::tables::waiting::requests::StoredReason;
+use ironclaw_text::visible;
+
+/// The content of a page.
+pub(super) struct View<'a> {
+    pub(super) id: RequestId,
+    pub(super) effect: &'a str,
+    pub(super) agent: &'a str,
+    pub(super) person: &'a str,
+    /// The name of the agent whose message the turn works at.
+    pub(super) of_agent: Option<String>,
+    pub(super) facts: &'a Facts,
+    pub(super) origins: &'a [ArgumentOrigin],
+    pub(super) reasons: &'a [StoredReason],
+    pub(super) rule: &'a Rule,
+    /// The items that have the values, a sentence for each.
+    pub(super) sources: Vec<String>,
+    pub(super) identifiers: Vec<String>,
+}
+
+pub(super) fn render(view: &View<'_>) -> String {
+    let mut page = Page::default();
+    page.heading(&format!("APPROVAL REQUEST {}", view.id));
+    page.sentence("  ", view.effect);
+    let (agent, person) = (visible::name(view.agent), visible::name(view.person));
+    page.sentence("  ", &format!("Agent {agent} asks on behalf of {person}. A yes permits this call once."));
+    if let Some(of_agent) = &view.of_agent {
+        let of_agent = visible::name(of_agent);
+        page.sentence(
+            "  ",
+            &format!("It works at a message of the agent {of_agent}, and not at words of this person."),
+        );
+    }
+    section::put_needed(&mut page, view.facts);
+    put_values(&mut page, view.facts, view.origins);
+    put_reasons(&mut page, view);
+    page.heading("DETAILS");
+    section::put_details(&mut page, view.facts);
+    view.sources.iter().for_each(|source| page.sentence("  ", source));
+    view.identifiers.iter().for_each(|words| page.sentence("  ", words));
+    section::put_digests(&mut page, view.facts);
+    page.sentence("  ", &format!("digest of the facts {}", view.facts.digest()));
+    page.finish()
+}
+
+/// Writes all arguments of a call, each with the origin of its value if the host knows it.
+fn put_values(page: &mut Page, facts: &Facts, origins: &[ArgumentOrigin]) {
+    page.close_heading("VALUES");
+    if facts.arguments().is_empty() {
+        page.sentence("  ", "(none)");
+    }
+    let origin = |name: &str| origins.iter().find(|origin| origin.argument == name);
+    review_page::put_arguments(page, facts.arguments(), |name| origin(name).map(origin_mark));
+}
+
+/// Returns the origin of a value in a few words.
+fn origin_mark(origin: &ArgumentOrigin) -> String {
+    match (origin.typed, origin.handle) {
+        (true, _) => "the person typed it".to_owned(),
+        (false, Some(handle)) => format!("from result r{}", handle.seq),
+        (false, None) => "the model wrote it".to_owned(),
+    }
+}
+
+/// Writes the reasons with their deciders.
+fn put_reasons(page: &mut Page, view: &View<'_>) {
+    page.close_heading("REASONS");
+    for reason in view.reasons {
+        let names: Vec<String> = reason.arguments.iter().map(|name| review_page::plain(name)).collect();
+        let about = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
+        let who = decides(reason, view.rule, view.person);
+        page.sentence("  ", &format!("{}{about}: {} Decides: {who}.", reason.code, reason.code.meaning()));
+    }
+    if view.reasons.iter().any(|reason| is_for_grant(reason.code)) {
+        page.sentence(
+            "  ",
+            "No grant covers this request: it is sent once, without a secret of this host, and no grant is made.",
+        );
+    }
+}
+
+/// Writes what the facts alone decide of a page.
+#[cfg(test)]
+pub(in crate::gateway::requests) fn put_facts(page: &mut Page, facts: &Facts) {
+    section::put_needed(page, facts);
+    put_values(page, facts, &[]);
+    page.heading("DETAILS");
+    section::put_details(page, facts);
+    section::put_digests(page, facts);
+}
