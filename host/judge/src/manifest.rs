@@ -3,6 +3,7 @@
 //! Manifests are data. An argument without a rule makes a manifest invalid, and a tool without a manifest is denied.
 
 pub mod floors;
+pub mod proposal;
 pub mod results;
 mod schema;
 pub mod server;

@@ -1,0 +1,266 @@
+//! The class and the rules that fit the definition of a tool of an MCP server, for a person to confirm.
+//!
+//! A proposal permits nothing: its manifest holds once people confirm it, and each part that is looser than the strictest manifest has its
+//! reason for their page. A server can choose any name, schema and hint, so a proposal is at its loosest what a name says, and the
+//! values of a reading tool that leave this machine are outward. See [`super::server`].
+
+use super::server::loosenings;
+use super::{Argument, InputType, Manifest, Rule};
+use crate::class::Class;
+use serde_json::Value;
+
+/// Words in the name of a tool that only reads.
+const READS: [&str; 19] = [
+    "cat", "check", "count", "describe", "diff", "fetch", "find", "get", "info", "list", "log", "lookup", "ls",
+    "query", "read", "search", "show", "status", "tree",
+];
+
+/// Words in the name of a tool that changes something of its own.
+const WRITES: [&str; 14] = [
+    "add", "append", "copy", "create", "edit", "insert", "make", "mark", "move", "rename", "save", "set", "update",
+    "write",
+];
+
+/// Words in the name of a tool that starts programs.
+const RUNS: [&str; 8] = ["eval", "exec", "execute", "install", "kill", "run", "shell", "spawn"];
+
+/// Words in the name of a tool that moves money or goods.
+const TRADES: [&str; 10] =
+    ["book", "buy", "order", "pay", "payment", "purchase", "refund", "sell", "trade", "transfer"];
+
+/// Words in the name of a tool that tells others, or that takes something away: it keeps the strictest class.
+const STRICT: [&str; 17] = [
+    "clear", "delete", "destroy", "drop", "forward", "invite", "notify", "post", "publish", "purge", "push", "remove",
+    "reply", "reset", "revoke", "send", "upload",
+];
+
+/// Words in the names of arguments with the type of value that they take.
+const TYPES: [(&str, InputType); 31] = [
+    ("account", InputType::Account),
+    ("amount", InputType::Amount),
+    ("assignee", InputType::Name),
+    ("bcc", InputType::Email),
+    ("cc", InputType::Email),
+    ("channel", InputType::Name),
+    ("date", InputType::Date),
+    ("deadline", InputType::Date),
+    ("directory", InputType::Path),
+    ("email", InputType::Email),
+    ("end", InputType::Date),
+    ("file", InputType::Path),
+    ("filename", InputType::Path),
+    ("folder", InputType::Path),
+    ("iban", InputType::Account),
+    ("link", InputType::Url),
+    ("owner", InputType::Name),
+    ("path", InputType::Path),
+    ("payee", InputType::Account),
+    ("phone", InputType::Phone),
+    ("price", InputType::Amount),
+    ("recipient", InputType::Email),
+    ("recipients", InputType::Email),
+    ("repo", InputType::Name),
+    ("repository", InputType::Name),
+    ("since", InputType::Date),
+    ("start", InputType::Date),
+    ("to", InputType::Email),
+    ("until", InputType::Date),
+    ("url", InputType::Url),
+    ("user", InputType::Name),
+];
+
+/// Words in the names of arguments with the content of a call.
+const CONTENT: [&str; 10] =
+    ["body", "comment", "content", "contents", "description", "html", "markdown", "message", "note", "text"];
+
+/// Words in the names of numbers that only bound an answer.
+const BOUNDS: [&str; 14] = [
+    "count", "depth", "first", "head", "height", "last", "limit", "lines", "max", "offset", "page", "size", "tail",
+    "width",
+];
+
+/// A manifest for a person to confirm.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Proposal {
+    pub manifest: Manifest,
+    /// Why each part is looser than in the strictest manifest: the words for the part, and those for the reason.
+    pub reasons: Vec<Reason>,
+}
+
+/// The reason of one looser part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reason {
+    /// The part in the words of [`loosenings`].
+    pub part: String,
+    pub because: String,
+}
+
+/// Proposes a manifest for a tool: `strict` is its strictest one, and `entry` its entry in the listing. `has_network` is true if its server
+/// reaches anything outside of its jail.
+pub fn propose(strict: &Manifest, entry: &Value, has_network: bool) -> Proposal {
+    let tool = entry["name"].as_str().unwrap_or_default();
+    let (class, why_class) = class_of(tool, &entry["annotations"], has_network);
+    let mut manifest = Manifest { class, ..strict.clone() };
+    let mut reasons = vec![Reason { part: format!("class {}", class.name()), because: why_class }];
+    let properties = &entry["inputSchema"]["properties"];
+    for (name, argument) in &mut manifest.arguments {
+        let (proposed, because) = argument_of(name, &properties[name], class, has_network);
+        reasons.push(Reason { part: format!("{name} {}", proposed.rule.name()), because });
+        *argument = proposed;
+    }
+    let looser = loosenings(&manifest);
+    reasons.retain(|reason| looser.contains(&reason.part));
+    Proposal { manifest, reasons }
+}
+
+/// Returns the words of a name, in lower case: of `snake_case`, `kebab-case` and `camelCase`.
+fn words(name: &str) -> Vec<String> {
+    let (mut words, mut word) = (Vec::new(), String::new());
+    let mut is_lower = false;
+    for letter in name.chars() {
+        if !letter.is_alphanumeric() || letter.is_uppercase() && is_lower {
+            words.push(std::mem::take(&mut word));
+        }
+        if letter.is_alphanumeric() {
+            word.extend(letter.to_lowercase());
+        }
+        is_lower = letter.is_lowercase() || letter.is_numeric();
+    }
+    words.push(word);
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// Returns the class that the name and the hints of a tool agree on, with the reason.
+fn class_of(tool: &str, hints: &Value, has_network: bool) -> (Class, String) {
+    let words = words(tool);
+    let found = |list: &[&str]| words.iter().find(|word| list.contains(&word.as_str()));
+    if found(&TRADES).is_some() {
+        return (Class::Trade, String::new());
+    }
+    if found(&STRICT).is_some() || hints["destructiveHint"] == true {
+        return (Class::Send, String::new());
+    }
+    if let Some(word) = found(&RUNS) {
+        return (Class::Exec, format!("its name has the word \"{word}\""));
+    }
+    if let Some(word) = found(&WRITES) {
+        // Behind a network others can see what it changes.
+        return match has_network {
+            true => (Class::Send, String::new()),
+            false => (Class::Write, format!("its name has the word \"{word}\", and it reaches no network")),
+        };
+    }
+    match (found(&READS), &hints["readOnlyHint"]) {
+        (_, Value::Bool(false)) | (None, Value::Null) => (Class::Send, String::new()),
+        (Some(word), Value::Bool(true)) => {
+            (Class::Read, format!("its name has the word \"{word}\", and its server says that it only reads"))
+        }
+        (None, Value::Bool(true)) => (Class::Read, "its server says that it only reads".to_owned()),
+        (Some(word), _) => (Class::Read, format!("its name has the word \"{word}\"")),
+        (None, _) => (Class::Send, String::new()),
+    }
+}
+
+/// Returns the rule that the name and the schema of an argument say, with the reason.
+fn argument_of(name: &str, schema: &Value, class: Class, has_network: bool) -> (Argument, String) {
+    let words = words(name);
+    let has = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
+    let is_of = |kind: &str| schema["type"] == kind;
+    if is_of("boolean") {
+        return (Argument::new(Rule::Free, false), "it is yes or no".to_owned());
+    }
+    if let Some(values) = schema["enum"].as_array().filter(|_| class == Class::Read) {
+        return (Argument::new(Rule::Free, false), format!("it is one of {} values of the schema", values.len()));
+    }
+    if (is_of("integer") || is_of("number")) && has(&BOUNDS) {
+        return (Argument::new(Rule::Free, false), "it is a number that bounds an answer".to_owned());
+    }
+    if class == Class::Read {
+        let because = match has_network {
+            true => "the tool only reads; after text of others, a value that nobody typed asks",
+            false => "the tool only reads, and no value leaves this machine",
+        };
+        return (Argument::new(Rule::Free, true), because.to_owned());
+    }
+    if has(&CONTENT) {
+        return (Argument::new(Rule::Content, true), "its name is that of a content".to_owned());
+    }
+    let kind = words.iter().rev().find_map(|word| TYPES.iter().find(|(named, _)| named == word));
+    (Argument { kind: kind.map(|(_, kind)| *kind), ..Argument::new(Rule::Floor, has_network) }, String::new())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::server::Tools;
+    use serde_json::json;
+
+    fn proposed(entry: &Value, has_network: bool) -> Proposal {
+        let tools = Tools::strictest("s", std::slice::from_ref(entry));
+        propose(tools.manifests.values().next().expect("a fitting tool"), entry, has_network)
+    }
+
+    fn tool(name: &str, hints: &Value, arguments: &Value) -> Value {
+        json!({
+            "name": name, "annotations": hints, "inputSchema": { "type": "object", "properties": arguments }
+        })
+    }
+
+    #[test]
+    fn name_or_hint_alone_loosens_no_tool_that_tells_others() {
+        let said = json!({ "readOnlyHint": true });
+        for name in ["send_mail", "postMessage", "delete-file", "drop_table", "get_and_forward", "transfer", "pay_list"]
+        {
+            let proposal = proposed(&tool(name, &said, &json!({ "to": { "type": "string" } })), true);
+            assert!(matches!(proposal.manifest.class, Class::Send | Class::Trade), "{name}");
+            assert_eq!(proposal.reasons, [], "{name}");
+        }
+        for (name, hints) in [
+            ("list_files", json!({ "readOnlyHint": false })),
+            ("list_files", json!({ "destructiveHint": true })),
+            ("frobnicate", json!({})),
+            ("create_issue", json!({ "readOnlyHint": true })),
+        ] {
+            assert_eq!(proposed(&tool(name, &hints, &json!({})), true).manifest.class, Class::Send, "{name} {hints}");
+        }
+    }
+
+    #[test]
+    fn value_of_a_reading_tool_is_outward() {
+        let arguments = json!({
+            "query": { "type": "string" }, "limit": { "type": "integer" }, "deep": { "type": "boolean" },
+            "sort": { "type": "string", "enum": ["up", "down"] }, "ids": { "type": "array" }
+        });
+        let manifest = proposed(&tool("searchMail", &json!({ "readOnlyHint": true }), &arguments), true).manifest;
+        assert_eq!(manifest.class, Class::Read);
+        let outward: Vec<&str> =
+            manifest.arguments.iter().filter(|(_, a)| a.outward).map(|(n, _)| n.as_str()).collect();
+        assert_eq!(outward, ["ids", "query"]);
+        assert!(manifest.arguments.values().all(|argument| argument.rule == Rule::Free));
+    }
+
+    #[test]
+    fn field_that_directs_an_effect_keeps_its_floor() {
+        let text = json!({ "type": "string" });
+        let arguments = json!({ "to": text, "subject": text, "messageBody": text, "priority": { "enum": ["a"] } });
+        let Proposal { manifest, reasons } = proposed(&tool("send_mail", &json!({}), &arguments), true);
+        let rule = |name: &str| (manifest.arguments[name].rule, manifest.arguments[name].kind);
+        assert_eq!(rule("to"), (Rule::Floor, Some(InputType::Email)));
+        assert_eq!((rule("subject"), rule("priority")), ((Rule::Floor, None), (Rule::Floor, None)));
+        assert_eq!(rule("messageBody"), (Rule::Content, None));
+        assert!(manifest.arguments.values().all(|argument| argument.outward));
+        let parts: Vec<&str> = reasons.iter().map(|reason| reason.part.as_str()).collect();
+        assert_eq!(parts, ["messageBody content"], "each looser part has its reason, and no other part has one");
+    }
+
+    #[test]
+    fn change_behind_a_network_is_no_plain_write() {
+        let entry = tool("write_file", &json!({}), &json!({ "path": { "type": "string" }, "content": {} }));
+        let inside = proposed(&entry, false);
+        assert_eq!(inside.manifest.class, Class::Write);
+        assert_eq!(inside.manifest.arguments["path"].kind, Some(InputType::Path));
+        assert_eq!(inside.reasons.len(), loosenings(&inside.manifest).len());
+        assert_eq!(proposed(&entry, true).manifest.class, Class::Send);
+    }
+}
