@@ -131,6 +131,10 @@ pub struct McpServer {
     /// The confirmed manifests, TOML.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifest: Option<String>,
+    /// Manifests for its last listing that people may confirm, TOML: those of unchanged tools are the confirmed ones. Empty without a tool
+    /// that agents can get.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub proposed: String,
     /// The time of its last registration, RFC 3339.
     pub made_at: String,
     /// The time of its last listing, RFC 3339.
@@ -328,7 +332,7 @@ pub struct McpHolder {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct McpLook {
-    /// Manifests in TOML for the table of the answer; absent: the confirmed ones, or the strictest.
+    /// Manifests in TOML for the table of the answer; absent: the proposed ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifest: Option<String>,
 }

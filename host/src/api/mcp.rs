@@ -100,12 +100,13 @@ async fn one(api: &Api, name: String, manifest: Option<String>) -> Result<McpSer
     Ok(found)
 }
 
-/// Returns a server with the table of its tools, by these manifests or by the confirmed ones.
+/// Returns a server with the table of its tools, by these manifests or by the proposed ones.
 fn view(tx: &ReadTx<'_>, server: Server, manifest: Option<&str>) -> Result<McpServer, ironclaw_state::Error> {
     let (seen, confirmed) = (server.seen()?, server.confirmed()?);
-    // The confirmed manifests may not fit the new listing; a tool whose manifest does not fit has the strictest.
+    let proposed = seen.as_ref().map(|seen| mcp::proposed(&server, seen, confirmed.as_ref()).text()).unwrap_or_default();
+    // Manifests may not fit the listing; a tool whose manifest does not fit has the strictest.
     let entries = seen.as_ref().map(|seen| seen.tools.as_slice()).unwrap_or_default();
-    let known = server::fitting_manifests(server.name(), entries, manifest.or(server.manifest.as_deref()));
+    let known = server::fitting_manifests(server.name(), entries, manifest.or(Some(&proposed)));
     let known = known.for_network(mcp::Place::for_description(&server.described).has_network());
     let problem = (known.manifests.is_empty() && seen.is_some())
         .then(|| format!("MCP server {} lists no tool that an agent can get", server.name()));
@@ -127,7 +128,7 @@ fn view(tx: &ReadTx<'_>, server: Server, manifest: Option<&str>) -> Result<McpSe
     Ok(McpServer {
         login: login::view(tx, &server)?,
         transport: if server.described.url.is_some() { McpTransport::Http } else { McpTransport::Stdio },
-        state: server.state(),
+        state: Server::state(seen.as_ref(), confirmed.as_ref()),
         era: seen.as_ref().map(|seen| seen.era.clone()),
         digest: seen.as_ref().map(Listing::digest),
         instructions: seen.as_ref().and_then(|seen| seen.instructions.clone()),
@@ -140,6 +141,7 @@ fn view(tx: &ReadTx<'_>, server: Server, manifest: Option<&str>) -> Result<McpSe
         confirmed_at: at(&server.confirmed),
         failure: None,
         manifest: server.manifest,
+        proposed,
         name: server.described.name,
         url: server.described.url.unwrap_or_default(),
         command: server.described.command,

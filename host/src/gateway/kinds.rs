@@ -179,6 +179,11 @@ pub(super) fn effects(change: &Change, agent: &str, page: &mut Effects<'_>) {
     kind_of(change).effects(agent, page);
 }
 
+/// Returns whether the effects have the whole change, so that its fields are details.
+pub(super) fn is_told(change: &Change) -> bool {
+    kind_of(change).is_told()
+}
+
 /// Returns the meaning of the names in a change without the parts that its effects have whole.
 pub(super) fn explained<'f>(change: &Change, facts: &'f Value) -> Cow<'f, Value> {
     kind_of(change).explained(facts)

@@ -7,12 +7,14 @@
 //! HEADINGS                 at the edge: the host's words
 //!   sentences, fields      the host's words, with words of others in quotes; a long sentence continues with a deeper indent
 //!   !! sentences           warnings
+//!   rows                   a list of effects, below the heading of a section
 //!   - + and blank          lines of the current setting, of the new one, and of both
 //!     | text               words of others, line by line
 //! ⟦…⟧                      marks of the host; no other text can contain one
 //! ```
 //!
-//! The effect and the warnings come first, identifiers and digests last: a reader who stops early has read the danger. No text is on the
+//! The effect and the warnings come first, identifiers and digests last: a reader who stops early has read the danger. Behind them are
+//! only the fields of a change that its effects tell whole. No text is on the
 //! page twice: the meaning of names refers to a text of the sections before it by the mark `⟦above⟧`.
 
 pub(in crate::gateway) mod effects;
@@ -122,13 +124,24 @@ pub fn render(view: &View<'_>) -> String {
     let names = names_of(view, payload.value());
     let mut page = Page::default();
     put_effects(&mut page, view, &names);
-    put_diff(&mut page, view, payload.value(), &names);
-    put_referenced_names(&mut page, view, &names);
+    let is_told = kinds::is_told(view.change);
+    if !is_told {
+        put_fields_of_change(&mut page, view, payload.value(), &names);
+    }
     put_reason(&mut page, view);
     put_requester(&mut page, view, &names);
     put_approval(&mut page, view, &names);
     put_identifiers(&mut page, view, payload.value(), &names);
+    if is_told {
+        put_fields_of_change(&mut page, view, payload.value(), &names);
+    }
     page.finish()
+}
+
+/// Writes the setting with its changes, and the meaning of its names.
+fn put_fields_of_change(page: &mut Page, view: &View<'_>, payload: &Value, names: &Names<'_>) {
+    put_diff(page, view, payload, names);
+    put_referenced_names(page, view, names);
 }
 
 /// Returns every name on the page.
@@ -165,6 +178,12 @@ fn put_effects(page: &mut Page, view: &View<'_>, names: &Names<'_>) {
     }
     for warning in &effects.warnings {
         page.sentence("  !! ", warning);
+    }
+    for section in &effects.sections {
+        page.heading(section.heading);
+        for row in &section.rows {
+            page.sentence(&" ".repeat(2 + 2 * row.depth), &row.words);
+        }
     }
 }
 

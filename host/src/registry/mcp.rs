@@ -7,6 +7,7 @@ pub mod address;
 pub mod hosts;
 pub mod issuer;
 pub mod login;
+mod proposed;
 mod registration;
 mod server_tools;
 
@@ -27,6 +28,7 @@ use ironclaw_store::tables::mcp as table;
 use ironclaw_text::excerpt::quoted;
 use listing::Listing;
 
+pub use proposed::{Proposed, proposed};
 pub use server_tools::tool_of;
 
 pub use registration::{Credential, Login, Place, Registration, origin, registration, service};

@@ -108,6 +108,9 @@ pub fn propose(strict: &Manifest, entry: &Value, has_network: bool) -> Proposal 
         reasons.push(Reason { part: format!("{name} {}", proposed.rule.name()), because });
         *argument = proposed;
     }
+    if !has_network {
+        manifest.keep_inside();
+    }
     let looser = loosenings(&manifest);
     reasons.retain(|reason| looser.contains(&reason.part));
     Proposal { manifest, reasons }
@@ -141,25 +144,23 @@ fn class_of(tool: &str, hints: &Value, has_network: bool) -> (Class, String) {
     if found(&STRICT).is_some() || hints["destructiveHint"] == true {
         return (Class::Send, String::new());
     }
-    if let Some(word) = found(&RUNS) {
-        return (Class::Exec, format!("its name has the word \"{word}\""));
+    if found(&RUNS).is_some() {
+        return (Class::Exec, "its name says that it runs something".to_owned());
     }
-    if let Some(word) = found(&WRITES) {
+    if found(&WRITES).is_some() {
         // Behind a network others can see what it changes.
         return match has_network {
             true => (Class::Send, String::new()),
-            false => (Class::Write, format!("its name has the word \"{word}\", and it reaches no network")),
+            false => (Class::Write, "its name says that it changes something, and its server reaches no network".to_owned()),
         };
     }
-    match (found(&READS), &hints["readOnlyHint"]) {
-        (_, Value::Bool(false)) | (None, Value::Null) => (Class::Send, String::new()),
-        (Some(word), Value::Bool(true)) => {
-            (Class::Read, format!("its name has the word \"{word}\", and its server says that it only reads"))
-        }
-        (None, Value::Bool(true)) => (Class::Read, "its server says that it only reads".to_owned()),
-        (Some(word), _) => (Class::Read, format!("its name has the word \"{word}\"")),
-        (None, _) => (Class::Send, String::new()),
-    }
+    let because = match (found(&READS).is_some(), &hints["readOnlyHint"]) {
+        (true, Value::Bool(true)) => "its name and its server say that it only reads",
+        (false, Value::Bool(true)) => "its server says that it only reads",
+        (true, hint) if *hint != Value::Bool(false) => "its name says that it only reads",
+        (true | false, _) => return (Class::Send, String::new()),
+    };
+    (Class::Read, because.to_owned())
 }
 
 /// Returns the rule that the name and the schema of an argument say, with the reason.
@@ -170,8 +171,8 @@ fn argument_of(name: &str, schema: &Value, class: Class, has_network: bool) -> (
     if is_of("boolean") {
         return (Argument::new(Rule::Free, false), "it is yes or no".to_owned());
     }
-    if let Some(values) = schema["enum"].as_array().filter(|_| class == Class::Read) {
-        return (Argument::new(Rule::Free, false), format!("it is one of {} values of the schema", values.len()));
+    if class == Class::Read && schema["enum"].is_array() {
+        return (Argument::new(Rule::Free, false), "it is one of the values in the schema".to_owned());
     }
     if (is_of("integer") || is_of("number")) && has(&BOUNDS) {
         return (Argument::new(Rule::Free, false), "it is a number that bounds an answer".to_owned());
@@ -187,7 +188,8 @@ fn argument_of(name: &str, schema: &Value, class: Class, has_network: bool) -> (
         return (Argument::new(Rule::Content, true), "its name is that of a content".to_owned());
     }
     let kind = words.iter().rev().find_map(|word| TYPES.iter().find(|(named, _)| named == word));
-    (Argument { kind: kind.map(|(_, kind)| *kind), ..Argument::new(Rule::Floor, has_network) }, String::new())
+    let kind = kind.map_or(InputType::Any, |(_, kind)| *kind);
+    (Argument { kind: Some(kind), ..Argument::new(Rule::Floor, has_network) }, String::new())
 }
 
 #[cfg(test)]
@@ -247,7 +249,7 @@ mod tests {
         let Proposal { manifest, reasons } = proposed(&tool("send_mail", &json!({}), &arguments), true);
         let rule = |name: &str| (manifest.arguments[name].rule, manifest.arguments[name].kind);
         assert_eq!(rule("to"), (Rule::Floor, Some(InputType::Email)));
-        assert_eq!((rule("subject"), rule("priority")), ((Rule::Floor, None), (Rule::Floor, None)));
+        assert_eq!((rule("subject"), rule("priority")), ((Rule::Floor, Some(InputType::Any)), (Rule::Floor, Some(InputType::Any))));
         assert_eq!(rule("messageBody"), (Rule::Content, None));
         assert!(manifest.arguments.values().all(|argument| argument.outward));
         let parts: Vec<&str> = reasons.iter().map(|reason| reason.part.as_str()).collect();

@@ -133,6 +133,11 @@ pub fn loosenings(manifest: &Manifest) -> Vec<String> {
     }
     let freed = manifest.arguments.iter().filter(|(_, argument)| argument.rule != Rule::Floor);
     all.extend(freed.map(|(name, argument)| format!("{name} {}", argument.rule.name())));
+    let needing = manifest.arguments.iter().filter(|(_, argument)| argument.needs != super::TYPED);
+    all.extend(needing.filter(|(_, argument)| !argument.needs.is_empty()).map(|(name, argument)| {
+        let labels: Vec<&str> = argument.needs.list().into_iter().map(|label| label.name()).collect();
+        format!("{name} from {}", labels.join(" or "))
+    }));
     if manifest.reversible {
         all.push("reversible".to_owned());
     }

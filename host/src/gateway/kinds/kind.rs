@@ -109,6 +109,11 @@ pub(super) trait Page {
     /// Adds each effect and each warning. `agent` is text for the middle of a sentence, such as `agent "helper"`.
     fn effects(&self, agent: &str, page: &mut Effects<'_>);
 
+    /// Returns whether the sentences and rows of [`Page::effects`] have the whole change, so that its fields are details.
+    fn is_told(&self) -> bool {
+        false
+    }
+
     /// Returns the meaning of the names without the parts that the sentences of [`Page::effects`] have whole.
     fn explained<'f>(&self, facts: &'f Value) -> Cow<'f, Value> {
         Cow::Borrowed(facts)

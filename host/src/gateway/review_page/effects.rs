@@ -18,11 +18,24 @@ pub(in crate::gateway) struct Effects<'a> {
     pub(super) sentences: Vec<String>,
     /// Effects that can do harm. Safe text.
     pub(super) warnings: Vec<String>,
+    pub(super) sections: Vec<Section>,
+}
+
+/// A list of the effects that needs a section of its own.
+pub(super) struct Section {
+    pub(super) heading: &'static str,
+    /// Safe text, with the depth of each row.
+    pub(super) rows: Vec<Row>,
+}
+
+pub(super) struct Row {
+    pub(super) depth: usize,
+    pub(super) words: String,
 }
 
 impl<'a> Effects<'a> {
     pub(super) const fn new(before: &'a Value, facts: &'a Value, names: &'a Names<'a>, is_by_agent: bool) -> Self {
-        Self { before, facts, is_by_agent, names, sentences: Vec::new(), warnings: Vec::new() }
+        Self { before, facts, is_by_agent, names, sentences: Vec::new(), warnings: Vec::new(), sections: Vec::new() }
     }
 
     /// Adds an effect. The first one of a kind names the agent and the object.
@@ -33,6 +46,18 @@ impl<'a> Effects<'a> {
     /// Adds a warning: one sentence, the danger first.
     pub(in crate::gateway) fn warn(&mut self, sentence: String) {
         self.warnings.push(sentence);
+    }
+
+    /// Begins a section with this heading.
+    pub(in crate::gateway) fn section(&mut self, heading: &'static str) {
+        self.sections.push(Section { heading, rows: Vec::new() });
+    }
+
+    /// Adds a row to the last section.
+    pub(in crate::gateway) fn row(&mut self, depth: usize, words: String) {
+        if let Some(section) = self.sections.last_mut() {
+            section.rows.push(Row { depth, words });
+        }
     }
 
     /// Adds the sentences about a change that this one contains, over its own setting and names.

@@ -66,11 +66,12 @@ impl Server {
         self.confirmed.as_ref().map(|(text, _)| Listing::read(text)).transpose()
     }
 
-    pub fn state(&self) -> ServerState {
-        match (&self.seen, &self.confirmed) {
+    /// Returns its state by its listings.
+    pub fn state(seen: Option<&Listing>, confirmed: Option<&Listing>) -> ServerState {
+        match (seen, confirmed) {
             (None, _) => ServerState::New,
             (Some(_), None) => ServerState::Proposed,
-            (Some((seen, _)), Some((confirmed, _))) if seen == confirmed => ServerState::Confirmed,
+            (Some(seen), Some(confirmed)) if seen.has_tools_of(confirmed) => ServerState::Confirmed,
             (Some(_), Some(_)) => ServerState::Changed,
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Only the host writes without an indent, so such a line is the heading of a section. See [`super::ask`].
 
-/// The last section of a page, which only the word `details` shows: that of a call, and that of every other page.
+/// The headings that begin the details of a page, up to its end: only the word `details` shows them.
 const DETAILS: [&str; 2] = ["DETAILS", "IDENTIFIERS"];
 
 /// The sections of a page that are repeated above the question if the page does not fit.
@@ -34,7 +34,7 @@ impl<'a> From<&'a str> for Sections<'a> {
         for line in text.lines() {
             if !line.is_empty() && !line.starts_with(' ') {
                 is_effect = EFFECTS.contains(&line) || line.starts_with(CALL_EFFECT);
-                is_detail = DETAILS.contains(&line);
+                is_detail |= DETAILS.contains(&line);
                 is_optional = OPTIONAL.contains(&line);
             }
             if is_effect {

@@ -9,14 +9,21 @@ pub(super) fn confirmation() -> (Value, Value, Value) {
         json!({
             "at": "https://mcp.example",
             "instructions": null,
+            "has_network": true,
+            "held": ["copy"],
             "tools": [
                 {
                     "name": "read", "offered_as": "files__read", "description": "Reads.", "class": "read",
-                    "always_ask": false, "rules": ["path: free"], "loosened": ["class read", "path free"], "listed": "changed",
+                    "always_ask": false, "arguments": {"limit": "free", "path": "free, leaves this machine"}, "listed": "changed",
+                    "looser": {
+                        "class read": "its name says that it only reads", "limit free": "it is a number",
+                        "path free": "the tool only reads", "reversible": "the request chose it",
+                    },
                 },
                 {
-                    "name": "write", "offered_as": "files__write", "description": "Writes.", "class": "send",
-                    "always_ask": false, "rules": ["path: floor", "text: floor"], "loosened": [], "listed": "new",
+                    "name": "write", "offered_as": "files__write", "description": "Writes. Then more.", "class": "send",
+                    "always_ask": true, "arguments": {"path": "control path, leaves this machine", "text": "control, leaves this machine"},
+                    "looser": {}, "listed": "new", "effect": "writes {path}", "also": ["exec"],
                 },
             ],
             "gone": ["list"],
@@ -27,18 +34,36 @@ pub(super) fn confirmation() -> (Value, Value, Value) {
 }
 
 #[test]
-fn confirmation_names_each_loosened_new_and_changed_tool() {
+fn confirmation_has_each_rule_and_the_reason_of_a_looser_one() {
     let asked = sample(ChangeKind::McpConfirm);
     asked.assert_shows(&[
-        "  Tool \"read\", class read, arguments \"path: free\".",
-        "  !! Tool \"read\" DIFFERS from the one that people confirmed.",
-        "  !! LOOSENED for \"read\": \"class read\", \"path free\".",
-        "  !! Tool \"write\" is NEW.",
-        "It no longer lists: \"list\".",
+        "  Accept 2 tools of MCP server \"files\" (\"https://mcp.example\") with the rules",
+        "  As people confirmed them, with the same rules, stay: \"copy\".",
+        "  It no longer lists: \"list\".",
+        "  !! LOOSER than the strictest rules are 1 tools.",
+        "  !! CHANGED since people confirmed them: \"read\".",
+        "  !! NEW since then: \"write\".",
         "  !! These agents may call tools of it at once: \"helper\".",
+        "TOOLS AND ARGUMENTS",
+        "  \"read\": read [1]. \"Reads.\" free [2]: \"limit\" free, leaves this machine [3]: \"path\" looser [4]: \"reversible\"",
+        "  \"write\": send and exec, asks at each call. \"Writes\" … control path, leaves this machine: \"path\" control, leaves this machine: \"text\" its calls are shown as \"writes {path}\"",
+        "LOOSER THAN THE STRICTEST RULES, BECAUSE", "  [1] its name says that it only reads",
     ]);
     let first = Asked { before: Value::Null, ..asked };
-    first.assert_lacks("is NEW");
+    first.assert_lacks("NEW since");
+}
+
+#[test]
+fn confirmation_without_a_network_says_that_nothing_leaves() {
+    let mut asked = sample(ChangeKind::McpConfirm);
+    asked.facts["has_network"] = json!(false);
+    asked.facts["tools"] = json!([]);
+    asked.assert_shows(&[
+        "  Accept the listing of MCP server \"files\" (\"https://mcp.example\"), with the",
+        "  The server reaches no network: no value of a call leaves this machine.",
+    ]);
+    asked.assert_lacks("TOOLS AND ARGUMENTS");
+    asked.assert_lacks("LOOSER");
 }
 
 #[test]

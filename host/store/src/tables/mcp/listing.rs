@@ -96,14 +96,19 @@ impl Listing {
         }
     }
 
-    /// Returns the pin of a tool: everything that the server says about it, and about itself. `None` if it does not list the tool.
+    /// Returns whether it differs from a confirmed listing in the instructions at most, which no model gets.
+    pub fn has_tools_of(&self, confirmed: &Self) -> bool {
+        (&self.era, &self.tools, &self.remarks) == (&confirmed.era, &confirmed.tools, &confirmed.remarks)
+    }
+
+    /// Returns the pin of a tool: everything that the server says about it. `None` if it does not list the tool.
     pub fn pin(&self, name: &str) -> Option<Digest> {
         self.tool(name).map(|tool| self.pin_of(tool))
     }
 
     /// Returns the pin of a listed tool.
     pub fn pin_of(&self, tool: &Value) -> Digest {
-        let parts = serde_json::json!([self.era, self.instructions, tool]);
+        let parts = serde_json::json!([self.era, tool]);
         Digest::of(parts.to_string().as_bytes())
     }
 }
@@ -119,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn pin_covers_each_field_of_its_tool_and_of_the_server() {
+    fn pin_covers_each_field_of_its_tool_and_the_era() {
         let was = listing();
         let differs = |change: fn(&mut Listing)| {
             let mut now = listing();
@@ -129,7 +134,7 @@ mod tests {
         assert_eq!(differs(|now| now.tools[0]["description"] = "other".into()), (true, false, true));
         assert_eq!(differs(|now| now.tools[0]["inputSchema"]["title"] = "other".into()), (true, false, true));
         assert_eq!(differs(|now| now.tools[0]["annotations"] = json!({"readOnlyHint": true})), (true, false, true));
-        assert_eq!(differs(|now| now.instructions = Some("do".into())), (true, true, true));
+        assert_eq!(differs(|now| now.instructions = Some("do".into())), (false, false, true), "no model gets them");
         assert_eq!(differs(|now| now.era = "stateless".into()), (true, true, true));
         assert_eq!(differs(|now| drop(now.tools.remove(0))), (true, false, true));
         assert_eq!(differs(|now| now.tools.push(now.tools[0].clone())), (true, false, true));

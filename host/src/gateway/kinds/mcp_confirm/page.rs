@@ -1,0 +1,188 @@
+//! The sentences and the table of a confirmation: each tool with its class, the rules of its arguments, and why a rule is looser.
+//!
+//! The table has the whole manifests, so the fields of the change are details.
+
+use crate::gateway::kinds::kind::Page;
+use crate::gateway::review_page::effects::Effects;
+use ironclaw_contract::seam::change::McpConfirm;
+use ironclaw_text::excerpt::start;
+use serde_json::Value;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// Characters of the description of a tool in its row.
+const DOES_CHARACTERS_MAX: usize = 50;
+
+impl Page for McpConfirm {
+    fn effects(&self, _agent: &str, page: &mut Effects<'_>) {
+        let tools = page.facts["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
+        put_summary(page, &self.server, tools.len());
+        put_warnings(page, tools);
+        let mut reasons = Reasons::default();
+        if !tools.is_empty() {
+            page.section("TOOLS AND ARGUMENTS");
+            page.row(0, "control: what people typed or approve; content: what is sent; free: any value.".to_owned());
+            tools.iter().for_each(|tool| put_tool(page, tool, &mut reasons));
+        }
+        if !reasons.0.is_empty() {
+            page.section("LOOSER THAN THE STRICTEST RULES, BECAUSE");
+        }
+        for (number, because) in (1..).zip(&reasons.0) {
+            page.row(0, format!("[{number}] {because}"));
+        }
+    }
+
+    fn is_told(&self) -> bool {
+        true
+    }
+
+    /// Leaves out what the sentences and the table have.
+    fn explained<'f>(&self, facts: &'f Value) -> Cow<'f, Value> {
+        let mut rest = facts.clone();
+        if let Some(fields) = rest.as_object_mut() {
+            let told = ["at", "agents", "gone", "unfit", "remarks", "held", "has_network"];
+            fields.retain(|name, _| !told.contains(&name.as_str()));
+        }
+        let tools = rest.get_mut("tools").and_then(Value::as_array_mut);
+        for tool in tools.into_iter().flatten().filter_map(Value::as_object_mut) {
+            tool.retain(|name, _| ["name", "offered_as", "description", "listed"].contains(&name.as_str()));
+        }
+        Cow::Owned(rest)
+    }
+}
+
+/// Writes what the change does, and what it leaves as it is.
+fn put_summary(page: &mut Effects<'_>, server: &str, count: usize) {
+    let (server, at) = (page.show(server), page.show(text_of(&page.facts["at"])));
+    let held = Effects::texts(&page.facts["held"]);
+    if count > 0 {
+        page.add(format!("Accept {count} tools of MCP server {server} ({at}) with the rules below."));
+    } else {
+        page.add(format!("Accept the listing of MCP server {server} ({at}), with the rules of its tools as they are."));
+    }
+    if !held.is_empty() {
+        page.add(format!("As people confirmed them, with the same rules, stay: {}.", page.list(held)));
+    }
+    if page.facts["has_network"] == false {
+        page.add("The server reaches no network: no value of a call leaves this machine.".to_owned());
+    }
+    for tool in page.facts["unfit"].as_array().into_iter().flatten() {
+        let (name, why) = (text_of(&tool["name"]), text_of(&tool["why"]["words"]));
+        page.add(format!("NOT accepted is {}, which no agent can get: {}.", page.show(name), page.show(why)));
+    }
+    for remark in Effects::texts(&page.facts["remarks"]) {
+        page.add(format!("The listing is perhaps not whole: {}.", page.show(remark)));
+    }
+    let gone = Effects::texts(&page.facts["gone"]);
+    if !gone.is_empty() {
+        page.add(format!("It no longer lists: {}.", page.list(gone)));
+    }
+    page.add("A call to a tool that the server changes later is refused until people confirm it again.".to_owned());
+    if Effects::texts(&page.facts["agents"]).is_empty() {
+        page.add("No agent can use it yet. That needs another change.".to_owned());
+    }
+}
+
+fn put_warnings(page: &mut Effects<'_>, tools: &[Value]) {
+    let looser = tools.iter().filter(|tool| has_looser(tool)).count();
+    if looser > 0 {
+        page.warn(format!("LOOSER than the strictest rules are {looser} tools. A number, such as [1], has the reason."));
+    }
+    let listed = |word: &str| -> Vec<&str> {
+        tools.iter().filter(|tool| tool["listed"] == word).map(|tool| text_of(&tool["name"])).collect()
+    };
+    let (changed, new) = (listed("changed"), listed("new"));
+    if !changed.is_empty() {
+        page.warn(format!("CHANGED since people confirmed them: {}.", page.list(changed)));
+    }
+    if !new.is_empty() && !page.before.is_null() {
+        page.warn(format!("NEW since then: {}.", page.list(new)));
+    }
+    let agents = Effects::texts(&page.facts["agents"]);
+    if !agents.is_empty() {
+        page.warn(format!("These agents may call tools of it at once: {}.", page.list(agents)));
+    }
+    page.warn("The SERVER wrote what is in quotes, and the descriptions in the details; a model reads them.".to_owned());
+}
+
+fn has_looser(tool: &Value) -> bool {
+    tool["looser"].as_object().is_some_and(|looser| !looser.is_empty())
+}
+
+/// The reasons of looser rules, numbered from 1.
+#[derive(Default)]
+struct Reasons(Vec<String>);
+
+impl Reasons {
+    /// Returns the mark of the reason of a part, with a space before it; empty if the part is not looser.
+    fn mark(&mut self, tool: &Value, part: &str) -> String {
+        tool["looser"][part].as_str().map(|because| self.number(because)).unwrap_or_default()
+    }
+
+    fn number(&mut self, because: &str) -> String {
+        let at = self.0.iter().position(|known| known == because).unwrap_or_else(|| {
+            self.0.push(because.to_owned());
+            self.0.len() - 1
+        });
+        format!(" [{}]", at + 1)
+    }
+}
+
+fn put_tool(page: &mut Effects<'_>, tool: &Value, reasons: &mut Reasons) {
+    let class = text_of(&tool["class"]);
+    let asks = if tool["always_ask"] == true { ", asks at each call" } else { "" };
+    let also = Effects::texts(&tool["also"]);
+    let also = if also.is_empty() { String::new() } else { format!(" and {}", also.join(", ")) };
+    let mark = reasons.mark(tool, &format!("class {class}"));
+    let description = text_of(&tool["description"]);
+    let does = if description.is_empty() { String::new() } else { format!(" {}", brief(page, description)) };
+    page.row(0, format!("{}: {class}{also}{mark}{asks}.{does}", page.show(text_of(&tool["name"]))));
+    put_rules(page, tool, reasons);
+    if let Some(effect) = tool["effect"].as_str() {
+        page.row(1, format!("its calls are shown as {}", page.show(effect)));
+    }
+    put_other_looser_parts(page, tool, reasons);
+}
+
+/// Writes the arguments, one row for each rule.
+fn put_rules(page: &mut Effects<'_>, tool: &Value, reasons: &mut Reasons) {
+    let mut by_rule: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (name, words) in tool["arguments"].as_object().into_iter().flatten() {
+        let mark = reasons.mark(tool, &format!("{name} {}", rule_of(words)));
+        by_rule.entry(format!("{}{mark}", text_of(words))).or_default().push(name);
+    }
+    for (words, names) in by_rule {
+        page.row(1, format!("{words}: {}", page.list(names)));
+    }
+}
+
+/// Writes the looser parts beside the class and the rules.
+fn put_other_looser_parts(page: &mut Effects<'_>, tool: &Value, reasons: &mut Reasons) {
+    let arguments = tool["arguments"].as_object();
+    for (part, because) in tool["looser"].as_object().into_iter().flatten() {
+        let is_rule = part
+            .rsplit_once(' ')
+            .is_some_and(|(name, rule)| arguments.and_then(|all| all.get(name)).is_some_and(|words| rule_of(words) == rule));
+        if !part.starts_with("class ") && !is_rule {
+            page.row(1, format!("looser{}: {}", reasons.number(text_of(because)), page.show(part)));
+        }
+    }
+}
+
+/// Returns the rule in the words about an argument.
+fn rule_of(words: &Value) -> &str {
+    text_of(words).split([' ', ',']).next().unwrap_or_default()
+}
+
+/// Returns the begin of a description in quotes, with a mark if it has more.
+fn brief(page: &Effects<'_>, description: &str) -> String {
+    let line = description.trim().lines().next().unwrap_or_default();
+    let sentence = line.split_once(". ").map_or(line, |(first, _)| first);
+    let shown = start(sentence, DOES_CHARACTERS_MAX);
+    let more = if shown == description { "" } else { " …" };
+    format!("{}{more}", page.show(shown))
+}
+
+fn text_of(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
