@@ -103,7 +103,8 @@ async fn one(api: &Api, name: String, manifest: Option<String>) -> Result<McpSer
 /// Returns a server with the table of its tools, by these manifests or by the proposed ones.
 fn view(tx: &ReadTx<'_>, server: Server, manifest: Option<&str>) -> Result<McpServer, ironclaw_state::Error> {
     let (seen, confirmed) = (server.seen()?, server.confirmed()?);
-    let proposed = seen.as_ref().map(|seen| mcp::proposed(&server, seen, confirmed.as_ref()).text()).unwrap_or_default();
+    let proposed =
+        seen.as_ref().map(|seen| mcp::proposed(&server, seen, confirmed.as_ref()).text()).unwrap_or_default();
     // Manifests may not fit the listing; a tool whose manifest does not fit has the strictest.
     let entries = seen.as_ref().map(|seen| seen.tools.as_slice()).unwrap_or_default();
     let known = server::fitting_manifests(server.name(), entries, manifest.or(Some(&proposed)));

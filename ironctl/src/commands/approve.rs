@@ -53,6 +53,6 @@ async fn approve(at: &At, client: &Client, waiting: &Waiting, yes: bool) -> Resu
     }
     match waiting::ask(at.out, client, waiting, Words::One, 0).await? {
         Asked::Decided(decided) => Ok(*decided),
-        Asked::Left | Asked::Quit => Err(Error::failed("not_confirmed", format!("{id} was not decided"))),
+        Asked::Edit | Asked::Left | Asked::Quit => Err(Error::failed("not_confirmed", format!("{id} was not decided"))),
     }
 }

@@ -293,7 +293,7 @@ async fn decide(out: Output, client: &Client, id: WaitingId, words: Words, above
     let waiting = waiting::read(client, id).await?;
     let decided = match waiting::ask(out, client, &waiting, words, above).await? {
         Asked::Decided(decided) => waiting::settled(client, *decided, OUTCOME_TIMEOUT).await?,
-        Asked::Left => return Ok(true),
+        Asked::Edit | Asked::Left => return Ok(true),
         Asked::Quit => return Ok(false),
     };
     out.report(waiting::outcome(out, &decided))?;

@@ -7,6 +7,7 @@ mod confirm;
 mod import;
 mod login;
 mod manifest;
+mod set;
 mod show;
 mod table;
 mod wording;
@@ -46,6 +47,8 @@ pub enum Action {
     Test(confirm::Test),
     /// Confirm the tools of a server with their rules
     Confirm(confirm::Args),
+    /// Set the class and the rules of one tool of a server
+    Set(set::Args),
     /// Let an agent call tools of a server
     #[command(
         after_help = "Example:\n  ironctl mcp grant assistant calendar\n  ironctl mcp grant assistant calendar --tools list_events,add_event"
@@ -100,6 +103,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
         Action::Show { server, manifest } => show::run(at, &server, manifest).await,
         Action::Test(args) => confirm::test(at, args).await,
         Action::Confirm(args) => confirm::run(at, args).await,
+        Action::Set(args) => set::run(at, args).await,
         Action::Grant { agent, server, tools, yes } => {
             let mut payload = json!({ "server": server });
             if let Some(tools) = tools {

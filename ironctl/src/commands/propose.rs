@@ -66,10 +66,34 @@ pub async fn decide_submitted(
     yes: bool,
     patience: Duration,
 ) -> Result<Option<Waiting>, Error> {
+    match apply(at, client, submitted, yes, patience, Words::One).await? {
+        Proposed::Nothing | Proposed::Edit => Ok(None),
+        Proposed::Decided(decided) => Ok(Some(*decided)),
+    }
+}
+
+/// What became of a submitted change.
+pub enum Proposed {
+    /// The setting has this value already.
+    Nothing,
+    Decided(Box<Waiting>),
+    /// The person wants to change its text; it is rejected.
+    Edit,
+}
+
+/// Does the same with the words of the question.
+pub async fn apply(
+    at: &At,
+    client: &Client,
+    submitted: Result<SubmittedChange, Error>,
+    yes: bool,
+    patience: Duration,
+    words: Words,
+) -> Result<Proposed, Error> {
     let submitted = match submitted {
         Err(Error::Refused(refused)) if refused.error.code == DenialCode::ChangeEmpty.name() => {
             at.out.line(refused.error.message)?;
-            return Ok(None);
+            return Ok(Proposed::Nothing);
         }
         submitted => submitted?,
     };
@@ -79,7 +103,10 @@ pub async fn decide_submitted(
     let waiting = waiting::read(client, submitted.id.into()).await?;
     let approved = match yes {
         true => waiting::approve_printed(at.out, client, &waiting).await?,
-        false => ask(at, client, &submitted, &waiting).await?,
+        false => match ask(at, client, &submitted, &waiting, words).await? {
+            Some(approved) => approved,
+            None => return Ok(Proposed::Edit),
+        },
     };
     if approved.entry.status.is_underway() && patience > OUTCOME_TIMEOUT {
         at.out.remark(format!("the host applies {}; Ctrl-C does not stop it", submitted.id))?;
@@ -89,15 +116,26 @@ pub async fn decide_submitted(
         return Err(waits(&SubmittedChange { yours: false, ..submitted }));
     }
     waiting::outcome(at.out, &decided)?;
-    Ok(Some(decided))
+    Ok(Proposed::Decided(Box::new(decided)))
 }
 
-/// Shows the review page and applies the decision of the person. Without an approval nothing is changed.
-async fn ask(at: &At, client: &Client, submitted: &SubmittedChange, waiting: &Waiting) -> Result<Waiting, Error> {
+/// Shows the review page and applies the decision of the person; `None` if they want to edit the change. Without an approval nothing is
+/// changed.
+async fn ask(
+    at: &At,
+    client: &Client,
+    submitted: &SubmittedChange,
+    waiting: &Waiting,
+    words: Words,
+) -> Result<Option<Waiting>, Error> {
     let id = submitted.id;
-    match waiting::ask(at.out, client, waiting, Words::One, 0).await? {
-        Asked::Decided(decided) if decided.entry.status != WaitingStatus::Rejected => return Ok(*decided),
+    match waiting::ask(at.out, client, waiting, words, 0).await? {
+        Asked::Decided(decided) if decided.entry.status != WaitingStatus::Rejected => return Ok(Some(*decided)),
         Asked::Decided(_) => {}
+        Asked::Edit => {
+            waiting::decide(client, id.into(), Decision::Reject(String::new())).await?;
+            return Ok(None);
+        }
         Asked::Left | Asked::Quit if submitted.again => {
             return Err(Error::failed(DECLINED, format!("nothing was changed; {id} still waits")));
         }

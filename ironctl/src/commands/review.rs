@@ -92,6 +92,8 @@ impl<'a> Subject<'a> {
 pub enum Choice {
     /// Approve the page that was shown, or reject it.
     Decide(Decision),
+    /// Change the text of the change, and read its page again.
+    Edit,
     /// Decide later and continue with the next one.
     Skip,
     /// Decide later and leave.
@@ -133,6 +135,7 @@ pub async fn ask(out: Output, subject: &Subject<'_>, words: Words, above: usize)
                     return Ok(choice);
                 }
             }
+            (Some(Word::Edit), _) => return Ok(Choice::Edit),
             (Some(Word::Skip), _) => return Ok(Choice::Skip),
             (Some(Word::Quit), _) => return Ok(Choice::Quit),
             (None, Place::Effect) if line.is_empty() => reading.clear(),
@@ -302,7 +305,9 @@ pub async fn agreed(out: Output, page: &PersonPage, yes: bool) -> Result<Digest,
     }
     match ask(out, &subject, Words::One, 0).await? {
         Choice::Decide(Decision::Approve(shown)) => Ok(shown),
-        Choice::Decide(_) | Choice::Skip | Choice::Quit => Err(Error::failed("not_confirmed", "nothing was changed")),
+        Choice::Decide(_) | Choice::Edit | Choice::Skip | Choice::Quit => {
+            Err(Error::failed("not_confirmed", "nothing was changed"))
+        }
     }
 }
 

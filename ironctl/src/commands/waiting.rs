@@ -39,6 +39,8 @@ pub async fn approve_printed(out: Output, client: &Client, waiting: &Waiting) ->
 pub enum Asked {
     /// The person decided or answered.
     Decided(Box<Waiting>),
+    /// It still waits; the person changes its text.
+    Edit,
     /// It still waits; the person continues.
     Left,
     /// It still waits; the person leaves.
@@ -54,6 +56,7 @@ pub async fn ask(out: Output, client: &Client, waiting: &Waiting, words: Words, 
         Choice::Decide(decision) => {
             decide(client, waiting.entry.id, decision).await.map(|decided| Asked::Decided(Box::new(decided)))
         }
+        Choice::Edit => Ok(Asked::Edit),
         Choice::Skip => Ok(Asked::Left),
         Choice::Quit => Ok(Asked::Quit),
     }

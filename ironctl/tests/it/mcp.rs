@@ -38,9 +38,11 @@ fn server(state: &str) -> Value {
         "digest": "0f".repeat(32), "instructions": HOSTILE, "made_at": "2026-11-20T10:00:00.000Z",
         "tools": [tool("read", "read", &["class read", "path free"], listed), tool("post", "send", &[], listed)],
         "headers": [{"name": "authorization", "secret": "files", "scheme": "Bearer"}],
-        "agents": [{"agent": "clerk", "tools": ["read"]}]
+        "agents": [{"agent": "clerk", "tools": ["read"]}], "proposed": PROPOSED
     })
 }
+
+const PROPOSED: &str = "[[tool]]\nname = \"read\"\nclass = \"read\"\narguments.path = { rule = \"free\" }\n";
 
 /// Starts a host with this server, which takes each change; the caller may approve it if it is `yours`.
 fn host_with(server: Value, yours: bool) -> FakeHost {
@@ -106,7 +108,7 @@ fn add_on_a_terminal_continues_with_the_confirmation() {
     let mut terminal = Terminal::running(&host, &[REGISTER, &["--manifest", file]].concat(), Some(160));
     terminal.reply("approve, reject, quit? ", "approve");
     terminal.wait_for("1 of 2 tools are less strict");
-    terminal.reply("approve, reject, quit? ", "approve");
+    terminal.reply("approve, reject, edit, quit? ", "approve");
     terminal.end_after("agents that have its tools: ", 0);
     let confirm = json!({"server": "files", "digest": "0f".repeat(32), "manifest": "[[tool]]\n"});
     assert_eq!(submitted(&host)[1], (Value::Null, json!("mcp_confirm"), confirm));
@@ -116,10 +118,56 @@ fn add_on_a_terminal_continues_with_the_confirmation() {
 }
 
 #[test]
+fn proposed_rules_are_edited_and_read_again() {
+    let host = host_with(server("proposed"), true);
+    let mut terminal = Terminal::running(&host, &[REGISTER, &["--yes"]].concat(), Some(160));
+    terminal.reply("approve, reject, edit, quit? ", "edit");
+    terminal.reply("approve, reject, edit, quit? ", "approve");
+    terminal.end_after("agents that have its tools: ", 0);
+    let manifests: Vec<Value> =
+        submitted(&host).into_iter().skip(1).map(|(_, _, payload)| payload["manifest"].clone()).collect();
+    assert_eq!(manifests[0], PROPOSED);
+    let edited = manifests[1].as_str().expect("a text");
+    assert!(edited.starts_with("# ") && edited.ends_with(&PROPOSED.replace("free", "floor")), "{edited}");
+    assert_eq!(manifests.len(), 2);
+}
+
+#[test]
+fn set_changes_one_tool_of_the_proposed_rules() {
+    let host = host_with(server("confirmed"), true);
+    let words = ["mcp", "set", "files", "read", "--class", "send", "--field", "path=floor:path", "--yes"];
+    assert_eq!(host.ironctl(&words).0, 0);
+    let text = submitted(&host)[0].2["manifest"].as_str().expect("a text").to_owned();
+    assert!(text.contains("class = \"send\"") && text.contains("type = \"path\""), "{text}");
+    for (words, code, exit) in [
+        (&["mcp", "set", "files", "read", "--yes"][..], "usage", 2),
+        (&["mcp", "set", "files", "post", "--class", "read", "--yes"], "tool_unknown", 1),
+        (&["mcp", "set", "files", "read", "--field", "cc=free", "--yes"], "argument_unknown", 1),
+    ] {
+        let (found, _, err) = host.ironctl(&[words, &["--json"]].concat());
+        assert_eq!((found, code_of(&err).as_str()), (exit, code), "{words:?}");
+    }
+    assert_eq!(submitted(&host).len(), 1);
+}
+
+#[test]
+fn confirmation_takes_the_proposed_rules_by_name() {
+    let host = host_with(server("proposed"), true);
+    let digest = "0f".repeat(32);
+    let confirm = ["mcp", "confirm", "files", "--digest", &digest, "--yes"];
+    assert_eq!(host.ironctl(&[&confirm[..], &["--proposed"]].concat()).0, 0);
+    assert_eq!(host.ironctl(&confirm).0, 0);
+    assert_eq!(host.ironctl(&[&confirm[..], &["--proposed", "--manifest", "x"]].concat()).0, 2);
+    let payloads: Vec<Value> =
+        submitted(&host).into_iter().map(|(_, _, payload)| payload["manifest"].clone()).collect();
+    assert_eq!(payloads, [json!(PROPOSED), Value::Null], "without the option, the strictest rules");
+}
+
+#[test]
 fn declined_confirmation_leaves_the_server() {
     let host = host_with(server("proposed"), true);
-    let mut terminal = Terminal::running(&host, &[REGISTER, &["--yes"]].concat(), Some(200));
-    terminal.reply("approve, reject, quit? ", "quit");
+    let mut terminal = Terminal::running(&host, &[REGISTER, &["--yes"]].concat(), Some(240));
+    terminal.reply("approve, reject, edit, quit? ", "quit");
     terminal.wait_for(
         "its tools wait for a confirmation; if you agree with the table: ironctl mcp confirm files --digest 0f",
     );
@@ -193,7 +241,7 @@ fn show_has_each_part_of_a_server() {
     }
     assert_eq!(host.json(&["mcp", "show", "files"]), server("confirmed"));
     let out = host.output(&["mcp", "show", "files", "--manifest"]);
-    assert_eq!(out.matches("[[tool]]").count(), 2, "{out}");
+    assert!(out.starts_with("# ") && out.ends_with(PROPOSED), "{out}");
 }
 
 #[test]
@@ -241,7 +289,7 @@ fn import_stores_only_the_missing_secrets_of_a_file() {
 }
 
 #[test]
-fn unfit_tool_is_shown_with_its_reason_and_has_no_manifest() {
+fn unfit_tool_is_shown_with_its_reason() {
     let mut odd = server("proposed");
     let post = &mut odd["tools"][1];
     post["unfit"] = json!({"reason": "twice", "words": "the server lists its name twice"});
@@ -253,8 +301,6 @@ fn unfit_tool_is_shown_with_its_reason_and_has_no_manifest() {
     {
         assert!(out.contains(shown), "{shown}: {out}");
     }
-    let out = host.output(&["mcp", "show", "files", "--manifest"]);
-    assert!(out.contains("name = \"read\"") && out.matches("[[tool]]").count() == 1, "{out}");
 }
 
 #[test]
@@ -264,13 +310,13 @@ fn test_fails_unless_the_listing_is_confirmed() {
     let mut changed = server("changed");
     changed["tools"][1]["listed"] = json!("gone");
     changed["manifest"] = json!("[[tool]]\nname = \"read\"\n");
-    for (state, code, manifest) in [(server("proposed"), "mcp_unconfirmed", false), (changed, "mcp_changed", true)] {
+    for (state, code) in [(server("proposed"), "mcp_unconfirmed"), (changed, "mcp_changed")] {
         let host = host_with(state.clone(), true);
         let (exit, out, err) = host.ironctl(&["mcp", "test", "files", "--json"]);
         let (failed, hint) = failure(&err);
         assert_eq!((exit, json_of(&out), failed.as_str()), (1, state, code));
         assert!(hint.contains("ironctl mcp confirm files --digest 0f"), "{hint}");
-        assert_eq!(hint.contains("--manifest FILE"), manifest, "{hint}");
+        assert!(hint.contains("--proposed"), "{hint}");
     }
 }
 

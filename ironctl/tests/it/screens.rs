@@ -52,7 +52,10 @@ fn section<'a>(page: &'a str, headings: &[&str]) -> Vec<&'a str> {
 /// Returns the lines that a person has to see before a yes.
 fn needed(page: &str) -> Vec<&str> {
     let changes = "CHANGES (- before, + after)";
-    section(page, &["EFFECT", "WARNINGS", changes, "REFERENCED NAMES"])
+    let table = ["TOOLS AND ARGUMENTS", "LOOSER THAN THE STRICTEST RULES, BECAUSE"];
+    // What is below the identifiers is a detail.
+    let (page, _) = page.split_once("\nIDENTIFIERS\n").expect("the identifiers");
+    section(page, &[&["EFFECT", "WARNINGS", changes, "REFERENCED NAMES"][..], &table].concat())
 }
 
 /// Returns the position of these lines on a screen, in their order and without another line between them.

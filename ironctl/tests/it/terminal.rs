@@ -13,6 +13,9 @@ use std::num::NonZero;
 use std::os::fd::AsFd;
 use std::process::{Child, Stdio};
 
+/// The editor of the person, which makes a free argument a floor.
+const EDITOR: &str = r#"sed -i s/\"free\"/\"floor\"/"#;
+
 /// A running `ironctl` and the terminal that it runs on.
 pub struct Terminal {
     /// The process of `ironctl`.
@@ -44,7 +47,8 @@ impl Terminal {
         drop(pty.master);
         let end = || Stdio::from(pty.slave.try_clone().expect("a second handle"));
         let mut command = ironctl(host.home.path());
-        command.args(words).env("TERM", "xterm").stdin(end()).stdout(end()).stderr(end());
+        command.args(words).env("TERM", "xterm").env("EDITOR", EDITOR).env_remove("VISUAL");
+        command.stdin(end()).stdout(end()).stderr(end());
         let ironctl = command.spawn().expect("ironctl runs");
         let size = size.map_or((80, 24), |size| (size.ws_col, size.ws_row));
         Self { ironctl, screen, seen: Vec::new(), looked: 0, size }

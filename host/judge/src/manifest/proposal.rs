@@ -151,7 +151,9 @@ fn class_of(tool: &str, hints: &Value, has_network: bool) -> (Class, String) {
         // Behind a network others can see what it changes.
         return match has_network {
             true => (Class::Send, String::new()),
-            false => (Class::Write, "its name says that it changes something, and its server reaches no network".to_owned()),
+            false => {
+                (Class::Write, "its name says that it changes something, and its server reaches no network".to_owned())
+            }
         };
     }
     let because = match (found(&READS).is_some(), &hints["readOnlyHint"]) {
@@ -249,7 +251,10 @@ mod tests {
         let Proposal { manifest, reasons } = proposed(&tool("send_mail", &json!({}), &arguments), true);
         let rule = |name: &str| (manifest.arguments[name].rule, manifest.arguments[name].kind);
         assert_eq!(rule("to"), (Rule::Floor, Some(InputType::Email)));
-        assert_eq!((rule("subject"), rule("priority")), ((Rule::Floor, Some(InputType::Any)), (Rule::Floor, Some(InputType::Any))));
+        assert_eq!(
+            (rule("subject"), rule("priority")),
+            ((Rule::Floor, Some(InputType::Any)), (Rule::Floor, Some(InputType::Any)))
+        );
         assert_eq!(rule("messageBody"), (Rule::Content, None));
         assert!(manifest.arguments.values().all(|argument| argument.outward));
         let parts: Vec<&str> = reasons.iter().map(|reason| reason.part.as_str()).collect();

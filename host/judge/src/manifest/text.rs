@@ -92,7 +92,8 @@ mod tests {
 
     #[test]
     fn manifests_with_any_names_are_read_back() {
-        let odd = ["to", "a.b", "a \"b\" \\c", "é", "x\u{1b}[2J\u{202e}\u{e0041}\r\n\t", "] # [[tool]]", "a = {", "\u{7f}\0"];
+        let odd =
+            ["to", "a.b", "a \"b\" \\c", "é", "x\u{1b}[2J\u{202e}\u{e0041}\r\n\t", "] # [[tool]]", "a = {", "\u{7f}\0"];
         let arguments: serde_json::Map<String, Value> =
             odd.iter().map(|name| ((*name).to_owned(), json!({ "type": "string" }))).collect();
         let entries = ["write_file", "späte.post", "list"]

@@ -10,8 +10,8 @@ use crate::registry::mcp::Proposed;
 use crate::registry::mcp::listing::Listing;
 use crate::registry::{Agent, mcp, tools};
 use ironclaw_contract::seam::change::{Change, McpConfirm};
-use ironclaw_judge::manifest::server::{self, Tools};
 use ironclaw_judge::manifest::Manifest;
+use ironclaw_judge::manifest::server::{self, Tools};
 use ironclaw_operator::{MCP_EFFECT, McpListed, ToolArgument};
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::refusal::Denied;
@@ -42,8 +42,7 @@ impl Check for McpConfirm {
         let Some(seen) = seen.filter(|seen| seen.digest() == self.digest) else { return Ok(json!({})) };
         let has_network = mcp::Place::for_description(&server.described).has_network();
         let proposed = mcp::proposed(&server, &seen, confirmed.as_ref());
-        let Tools { manifests, unfit } =
-            mcp::tools(&self.server, &seen, self.manifest.as_deref()).unwrap_or_default();
+        let Tools { manifests, unfit } = mcp::tools(&self.server, &seen, self.manifest.as_deref()).unwrap_or_default();
         let (held, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
             manifests.into_iter().partition(|(tool, manifest)| proposed.is_held(tool, manifest));
         let others = Tools { manifests: others, unfit }.for_network(has_network);

@@ -228,7 +228,7 @@ impl Conversation<'_> {
         let waiting = waiting::read(self.client, id).await?;
         match waiting::ask(self.out(), self.client, &waiting, Words::One, 0).await? {
             Asked::Decided(answered) => Ok(question::recorded(&answered)),
-            Asked::Left | Asked::Quit => Ok(None),
+            Asked::Edit | Asked::Left | Asked::Quit => Ok(None),
         }
     }
 

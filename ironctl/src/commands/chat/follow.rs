@@ -296,7 +296,7 @@ impl Follower<'_> {
         let id = request.entry.id;
         let decided = match choice {
             Ok(Choice::Decide(decision)) => waiting::decide(self.client, id, decision).await,
-            Ok(Choice::Skip | Choice::Quit) => {
+            Ok(Choice::Edit | Choice::Skip | Choice::Quit) => {
                 self.say(&request, &format!("{id} is undecided and stays in the inbox: ironctl inbox"))?;
                 self.presence = Presence::Leaving;
                 return self.next();

@@ -87,7 +87,7 @@ pub struct Args {
     /// Tool that people may confirm; repeatable [default: all that the server lists]
     #[arg(long, value_name = "TOOL")]
     tool: Vec<String>,
-    /// TOML file with manifests for tools that need looser rules [default: the strictest rules]
+    /// TOML file with manifests for its tools [default: the rules that the host proposes, for a person to confirm]
     #[arg(long, value_name = "FILE")]
     manifest: Option<PathBuf>,
     /// Approve the new server without a question; its tools still wait for a confirmation
@@ -147,7 +147,7 @@ async fn next(at: &At, server: &McpServer, manifest: Option<String>) -> Result<(
     }
     // The table has the rules of these manifests, so the confirmation has them too.
     let Some(advice) = confirm::advice(server, manifest.is_some()) else { return Ok(()) };
-    let shown = manifest.or_else(|| server.manifest.clone());
+    let shown = manifest.or_else(|| Some(server.proposed.clone()).filter(|proposed| !proposed.is_empty()));
     let Some(digest) = server.digest.filter(|_| review::is_possible(at.out)) else {
         return at.out.remark(format!("no agent can call its new tools yet; {advice}"));
     };

@@ -2,9 +2,11 @@
 //!
 //! Never confirms a listing that no digest names. See [`super::table`].
 
-use super::{table, wording};
+use super::{manifest, table, wording};
 use crate::at::At;
-use crate::commands::propose::decide;
+use crate::commands::propose::{Proposed, apply, submit};
+use crate::commands::review::{self, Words};
+use crate::commands::waiting::OUTCOME_TIMEOUT;
 use crate::failure::Error;
 use crate::local_file;
 use ironclaw_operator::{
@@ -20,7 +22,7 @@ use std::path::{Path, PathBuf};
 pub struct Test {
     /// Name of the server
     server: String,
-    /// TOML file with manifests for the table [default: the confirmed ones, or the strictest]
+    /// TOML file with manifests for the table [default: the proposed ones]
     #[arg(long, value_name = "FILE")]
     manifest: Option<PathBuf>,
 }
@@ -39,6 +41,9 @@ pub struct Args {
     /// TOML file with manifests for tools that need looser rules [default: the strictest rules for every tool]
     #[arg(long, value_name = "FILE")]
     manifest: Option<PathBuf>,
+    /// Take the rules that the host proposes: those of unchanged tools stay
+    #[arg(long, conflicts_with = "manifest")]
+    proposed: bool,
     /// Approve the change without a question
     #[arg(long)]
     yes: bool,
@@ -81,37 +86,51 @@ fn unconfirmed(server: &McpServer, has_manifest: bool) -> Error {
     Error::failed(code, message).hinting(hint)
 }
 
-/// Returns the next step for a person who agrees with the table of a server, made with the manifests of a file or with the present ones.
+/// Returns the next step for a person who agrees with the table of a server, made with the manifests of a file or with the proposed ones.
 pub fn advice(server: &McpServer, has_file: bool) -> Option<String> {
-    // Without a file, a confirmation gives every tool the strictest rules, also those that are looser now.
-    let keeps = !has_file && server.manifest.is_some();
-    let command = wording::confirmation(server, has_file || keeps)?;
-    let name = quoted(&server.name);
-    Some(match keeps {
-        true => format!("`ironctl mcp show {name} --manifest > FILE` prints the rules to edit; then: {command}"),
-        false => format!("if you agree with the table: {command}"),
-    })
+    Some(format!("if you agree with the table: {}", wording::confirmation(server, has_file)?))
 }
 
 pub async fn run(at: &At, args: Args) -> Result<(), Error> {
-    let Args { server, digest, manifest, yes } = args;
-    let manifest = manifest.as_deref().map(read_manifest).transpose()?;
+    let Args { server, digest, manifest, proposed, yes } = args;
+    let manifest = match proposed {
+        true => Some(at.client()?.call(routes::MCP_SERVER, [&server]).await?.proposed).filter(|text| !text.is_empty()),
+        false => manifest.as_deref().map(read_manifest).transpose()?,
+    };
     at.out.json(&propose(at, &server, digest, manifest, yes).await?)
 }
 
-/// Proposes the confirmation of a listing and applies the decision of the caller.
+/// Proposes the confirmation of a listing and applies the decision of the caller, who may edit the manifests and read the page again.
 pub async fn propose(
     at: &At,
     server: &str,
     digest: Digest,
-    manifest: Option<String>,
+    mut manifest: Option<String>,
     yes: bool,
 ) -> Result<Option<Waiting>, Error> {
-    let mut payload = json!({ "server": server, "digest": digest });
-    if let Some(manifest) = manifest {
-        payload["manifest"] = json!(manifest);
-    }
-    let decided = decide(at, &at.client()?, ChangeKind::McpConfirm, None, payload, yes).await?;
+    let client = at.client()?;
+    let mut is_edited = false;
+    let decided = loop {
+        let mut payload = json!({ "server": server, "digest": digest });
+        if let Some(manifest) = &manifest {
+            payload["manifest"] = json!(manifest);
+        }
+        let submitted = submit(&client, ChangeKind::McpConfirm, None, payload).await;
+        if let (Err(error @ Error::Refused(_)), true, Some(text)) = (&submitted, is_edited, &manifest) {
+            at.out.failure(error);
+            match review::read_answer(at.out, "Enter to edit it again, quit? ").await?.as_deref() {
+                None | Some("quit") => break submitted.map(|_| None)?,
+                Some(_) => manifest = Some(manifest::edit(text)?),
+            }
+            continue;
+        }
+        let words = if manifest.is_some() { Words::Edited } else { Words::One };
+        match apply(at, &client, submitted, yes, OUTCOME_TIMEOUT, words).await? {
+            Proposed::Nothing => break None,
+            Proposed::Decided(decided) => break Some(*decided),
+            Proposed::Edit => (manifest, is_edited) = (Some(manifest::edit(&manifest.unwrap_or_default())?), true),
+        }
+    };
     if decided.as_ref().is_none_or(|change| change.entry.status == WaitingStatus::Done) {
         remark_on_holders(at, server).await?;
     }

@@ -17,7 +17,7 @@ use serde_json::json;
 pub async fn run(at: &At, server: &str, has_manifest: bool) -> Result<(), Error> {
     let server = at.client()?.call(routes::MCP_SERVER, [&server]).await?;
     if has_manifest {
-        let text = manifest::to_toml(&server)?;
+        let text = manifest::text(&server)?;
         at.out.json(&json!({ "server": server.name, "manifest": text }))?;
         return at.out.part(&text);
     }

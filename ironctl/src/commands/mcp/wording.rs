@@ -76,7 +76,7 @@ pub fn state(server: &McpServer) -> &'static str {
 /// Returns the command that confirms the listing of a server.
 pub fn confirmation(server: &McpServer, has_manifest: bool) -> Option<String> {
     let digest = server.digest.as_ref()?;
-    let manifest = if has_manifest { " --manifest FILE" } else { "" };
+    let manifest = if has_manifest { " --manifest FILE" } else { " --proposed" };
     Some(format!("ironctl mcp confirm {} --digest {digest}{manifest}", quoted(&server.name)))
 }
 

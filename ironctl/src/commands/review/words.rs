@@ -6,6 +6,8 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Words {
     One,
+    /// For a change whose text the person may edit.
+    Edited,
     /// For one of several objects, which the person may skip.
     Inbox,
     /// For a call in a conversation. The number binds the answer to the page, and a model cannot write the brackets.
@@ -21,6 +23,7 @@ pub(super) enum Word {
     Approve,
     Reject,
     Details,
+    Edit,
     Skip,
     Quit,
 }
@@ -32,6 +35,7 @@ impl Words {
         let above = if more == 0 { String::new() } else { format!("-- {more} more lines, Enter shows them --") };
         match self {
             Self::One => format!("{above}\napprove, reject, {details}quit? "),
+            Self::Edited => format!("{above}\napprove, reject, edit, {details}quit? "),
             Self::Inbox => format!("{above}\napprove, reject, {details}skip, quit? "),
             Self::Turn { position, .. } => {
                 format!("{above}\n{} {position} yes, {position} no, {details}later? ", self.mark())
@@ -43,16 +47,17 @@ impl Words {
     /// everywhere; the inbox shows one page at a time, which has the number 1.
     pub(super) fn read(self, line: &str, has_details: bool) -> Option<Word> {
         let number = match self {
-            Self::One | Self::Inbox => 1,
+            Self::One | Self::Edited | Self::Inbox => 1,
             Self::Turn { position, .. } => position,
         };
         match (self, line) {
             (_, "details") if has_details => Some(Word::Details),
+            (Self::Edited, "edit") => Some(Word::Edit),
             (_, "approve") => Some(Word::Approve),
             (_, "reject") => Some(Word::Reject),
             (Self::Turn { .. }, "no") => Some(Word::Reject),
             (Self::Inbox | Self::Turn { .. }, "skip" | "later") => Some(Word::Skip),
-            (Self::One, "later") | (_, "quit") => Some(Word::Quit),
+            (Self::One | Self::Edited, "later") | (_, "quit") => Some(Word::Quit),
             (_, line) => match line.split_once(' ') {
                 Some((first, "yes")) if first == number.to_string() => Some(Word::Approve),
                 Some((first, "no")) if first == number.to_string() => Some(Word::Reject),
@@ -64,7 +69,7 @@ impl Words {
     /// Returns the answer to a line without a meaning.
     pub(super) fn advice(self) -> String {
         match self {
-            Self::One | Self::Inbox => "nothing was decided: type a whole word".to_owned(),
+            Self::One | Self::Edited | Self::Inbox => "nothing was decided: type a whole word".to_owned(),
             Self::Turn { position, .. } => {
                 format!("nothing was decided: type \"{position} yes\", \"{position} no\" or \"later\"")
             }
@@ -74,7 +79,7 @@ impl Words {
     /// Returns the mark of the host's lines about a request of a turn; empty for other questions.
     pub fn mark(self) -> String {
         match self {
-            Self::One | Self::Inbox => String::new(),
+            Self::One | Self::Edited | Self::Inbox => String::new(),
             Self::Turn { position, of } => format!("⟦approval request {position} of {of}⟧"),
         }
     }
@@ -101,7 +106,7 @@ mod tests {
 
     #[test]
     fn each_question_takes_the_words_of_the_others() {
-        for words in [Words::One, Words::Inbox, Words::Turn { position: 1, of: 1 }] {
+        for words in [Words::One, Words::Edited, Words::Inbox, Words::Turn { position: 1, of: 1 }] {
             for line in ["approve", "1 yes"] {
                 assert_eq!(words.read(line, false), Some(Word::Approve), "{words:?} {line}");
             }
@@ -110,6 +115,7 @@ mod tests {
             }
             assert!(matches!(words.read("later", false), Some(Word::Skip | Word::Quit)), "{words:?}");
             assert_eq!(words.read("quit", false), Some(Word::Quit), "{words:?}");
+            assert_eq!(words.read("edit", false).is_some(), words == Words::Edited, "{words:?}");
         }
         assert_eq!((Words::Inbox.read("skip", true), Words::One.read("skip", true)), (Some(Word::Skip), None));
     }

@@ -86,7 +86,9 @@ fn put_summary(page: &mut Effects<'_>, server: &str, count: usize) {
 fn put_warnings(page: &mut Effects<'_>, tools: &[Value]) {
     let looser = tools.iter().filter(|tool| has_looser(tool)).count();
     if looser > 0 {
-        page.warn(format!("LOOSER than the strictest rules are {looser} tools. A number, such as [1], has the reason."));
+        page.warn(format!(
+            "LOOSER than the strictest rules are {looser} tools. A number, such as [1], has the reason."
+        ));
     }
     let listed = |word: &str| -> Vec<&str> {
         tools.iter().filter(|tool| tool["listed"] == word).map(|tool| text_of(&tool["name"])).collect()
@@ -102,7 +104,9 @@ fn put_warnings(page: &mut Effects<'_>, tools: &[Value]) {
     if !agents.is_empty() {
         page.warn(format!("These agents may call tools of it at once: {}.", page.list(agents)));
     }
-    page.warn("The SERVER wrote what is in quotes, and the descriptions in the details; a model reads them.".to_owned());
+    page.warn(
+        "The SERVER wrote what is in quotes, and the descriptions in the details; a model reads them.".to_owned(),
+    );
 }
 
 fn has_looser(tool: &Value) -> bool {
@@ -160,9 +164,9 @@ fn put_rules(page: &mut Effects<'_>, tool: &Value, reasons: &mut Reasons) {
 fn put_other_looser_parts(page: &mut Effects<'_>, tool: &Value, reasons: &mut Reasons) {
     let arguments = tool["arguments"].as_object();
     for (part, because) in tool["looser"].as_object().into_iter().flatten() {
-        let is_rule = part
-            .rsplit_once(' ')
-            .is_some_and(|(name, rule)| arguments.and_then(|all| all.get(name)).is_some_and(|words| rule_of(words) == rule));
+        let is_rule = part.rsplit_once(' ').is_some_and(|(name, rule)| {
+            arguments.and_then(|all| all.get(name)).is_some_and(|words| rule_of(words) == rule)
+        });
         if !part.starts_with("class ") && !is_rule {
             page.row(1, format!("looser{}: {}", reasons.number(text_of(because)), page.show(part)));
         }
