@@ -7,6 +7,7 @@ pub mod proposal;
 pub mod results;
 mod schema;
 pub mod server;
+pub mod template;
 pub mod text;
 
 pub use ironclaw_operator::{ArgumentRule as Rule, InputType, ToolReach as Reach};

@@ -2,9 +2,11 @@
 //!
 //! A proposal permits nothing: its manifest holds once people confirm it, and each part that is looser than the strictest manifest has its
 //! reason for their page. A server can choose any name, schema and hint, so a proposal is at its loosest what a name says, and the
-//! values of a reading tool that leave this machine are outward. See [`super::server`].
+//! values of a reading tool that leave this machine are outward. A template knows more, for a definition that people read. See
+//! [`super::template`].
 
 use super::server::loosenings;
+use super::template::Template;
 use super::{Argument, InputType, Manifest, Rule};
 use crate::class::Class;
 use serde_json::Value;
@@ -96,8 +98,12 @@ pub struct Reason {
 }
 
 /// Proposes a manifest for a tool: `strict` is its strictest one, and `entry` its entry in the listing. `has_network` is true if its server
-/// reaches anything outside of its jail.
-pub fn propose(strict: &Manifest, entry: &Value, has_network: bool) -> Proposal {
+/// reaches anything outside of its jail. `template` is that of its server: if it knows the definition of the tool, its rules are the
+/// proposal.
+pub fn propose(strict: &Manifest, entry: &Value, has_network: bool, template: Option<&Template>) -> Proposal {
+    if let Some((template, manifest)) = template.and_then(|template| Some((template, template.manifest(entry)?))) {
+        return from_template(strict, manifest, has_network, template.name());
+    }
     let tool = entry["name"].as_str().unwrap_or_default();
     let (class, why_class) = class_of(tool, &entry["annotations"], has_network);
     let mut manifest = Manifest { class, ..strict.clone() };
@@ -114,6 +120,17 @@ pub fn propose(strict: &Manifest, entry: &Value, has_network: bool) -> Proposal 
     let looser = loosenings(&manifest);
     reasons.retain(|reason| looser.contains(&reason.part));
     Proposal { manifest, reasons }
+}
+
+/// Returns the rules of a template as a proposal, under the name of the tool for a model.
+fn from_template(strict: &Manifest, given: Manifest, has_network: bool, template: &str) -> Proposal {
+    let mut manifest = Manifest { name: strict.name.clone(), ..given };
+    if !has_network {
+        manifest.keep_inside();
+    }
+    let because = format!("the template \"{template}\" has it for exactly this definition");
+    let reasons = loosenings(&manifest).into_iter().map(|part| Reason { part, because: because.clone() });
+    Proposal { reasons: reasons.collect(), manifest }
 }
 
 /// Returns the words of a name, in lower case: of `snake_case`, `kebab-case` and `camelCase`.
@@ -181,7 +198,7 @@ fn argument_of(name: &str, schema: &Value, class: Class, has_network: bool) -> (
     }
     if class == Class::Read {
         let because = match has_network {
-            true => "the tool only reads; after text of others, a value that nobody typed asks",
+            true => "the tool only reads; after text of others, a value that no person typed asks",
             false => "the tool only reads, and no value leaves this machine",
         };
         return (Argument::new(Rule::Free, true), because.to_owned());
@@ -202,7 +219,7 @@ mod tests {
 
     fn proposed(entry: &Value, has_network: bool) -> Proposal {
         let tools = Tools::strictest("s", std::slice::from_ref(entry));
-        propose(tools.manifests.values().next().expect("a fitting tool"), entry, has_network)
+        propose(tools.manifests.values().next().expect("a fitting tool"), entry, has_network, None)
     }
 
     fn tool(name: &str, hints: &Value, arguments: &Value) -> Value {
