@@ -103,12 +103,13 @@ async fn one(api: &Api, name: String, manifest: Option<String>) -> Result<McpSer
 /// Returns a server with the table of its tools, by these manifests or by the proposed ones.
 fn view(tx: &ReadTx<'_>, server: Server, manifest: Option<&str>) -> Result<McpServer, ironclaw_state::Error> {
     let (seen, confirmed) = (server.seen()?, server.confirmed()?);
-    let proposed =
-        seen.as_ref().map(|seen| mcp::proposed(&server, seen, confirmed.as_ref()).text()).unwrap_or_default();
+    let has_network = mcp::Place::for_description(&server.described).has_network();
+    let proposed = seen.as_ref().map(|seen| mcp::proposed(&server, seen, confirmed.as_ref(), has_network).text());
+    let proposed = proposed.unwrap_or_default();
     // Manifests may not fit the listing; a tool whose manifest does not fit has the strictest.
     let entries = seen.as_ref().map(|seen| seen.tools.as_slice()).unwrap_or_default();
     let known = server::fitting_manifests(server.name(), entries, manifest.or(Some(&proposed)));
-    let known = known.for_network(mcp::Place::for_description(&server.described).has_network());
+    let known = known.for_network(has_network);
     let problem = (known.manifests.is_empty() && seen.is_some())
         .then(|| format!("MCP server {} lists no tool that an agent can get", server.name()));
     let tools = table(seen.as_ref(), confirmed.as_ref(), &known);

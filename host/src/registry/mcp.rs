@@ -28,7 +28,7 @@ use ironclaw_store::tables::mcp as table;
 use ironclaw_text::excerpt::quoted;
 use listing::Listing;
 
-pub use proposed::{Proposed, proposed};
+pub use proposed::{Likeness, Proposed, proposed};
 pub use server_tools::tool_of;
 
 pub use registration::{Credential, Login, Place, Registration, origin, registration, service};

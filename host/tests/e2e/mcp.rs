@@ -50,7 +50,8 @@ fn tool_of_a_server_is_confirmed_granted_asked_for_and_called() {
     assert_eq!((&added["server"], added["change"].is_string()), (&json!("tests"), true), "{added}");
     let tools = added["tools"].as_array().expect("a list");
     let echo = tools.iter().find(|tool| tool["name"] == "echo").expect("echo");
-    assert_eq!((&echo["class"], &echo["arguments"]["text"]["rule"]), (&json!("send"), &json!("floor")), "{echo}");
+    // Its server says that it only reads. People did not confirm that.
+    assert_eq!((&echo["class"], &echo["arguments"]["text"]["rule"]), (&json!("read"), &json!("free")), "{echo}");
     assert_eq!(show(&host, "tests")["state"], "proposed");
 
     let refused = host.ctl(&["--json", "mcp", "grant", "a", "tests", "--yes"]).refused("confirm");

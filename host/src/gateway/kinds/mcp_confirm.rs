@@ -6,8 +6,8 @@ use super::kind::{Apply, Check, CheckContext, Prepared, Properties, Scope};
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::writers;
 use crate::registry::live_settings::HostPolicy;
-use crate::registry::mcp::Proposed;
 use crate::registry::mcp::listing::Listing;
+use crate::registry::mcp::{Likeness, Proposed};
 use crate::registry::{Agent, mcp, tools};
 use ironclaw_contract::seam::change::{Change, McpConfirm};
 use ironclaw_judge::manifest::Manifest;
@@ -41,7 +41,7 @@ impl Check for McpConfirm {
         let (seen, confirmed) = (server.seen()?, server.confirmed()?);
         let Some(seen) = seen.filter(|seen| seen.digest() == self.digest) else { return Ok(json!({})) };
         let has_network = mcp::Place::for_description(&server.described).has_network();
-        let proposed = mcp::proposed(&server, &seen, confirmed.as_ref());
+        let proposed = mcp::proposed(&server, &seen, confirmed.as_ref(), has_network);
         let Tools { manifests, unfit } = mcp::tools(&self.server, &seen, self.manifest.as_deref()).unwrap_or_default();
         let (held, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
             manifests.into_iter().partition(|(tool, manifest)| proposed.is_held(tool, manifest));
@@ -62,6 +62,11 @@ impl Check for McpConfirm {
             "gone": gone.collect::<Vec<_>>(),
             "agents": mcp::holders(tx, &self.server)?.into_iter().map(|held| held.agent_name).collect::<Vec<_>>(),
         });
+        match proposed.likeness {
+            Likeness::Known(template) => facts["template"] = json!(template),
+            Likeness::LooksLike(template) => facts["looks_like"] = json!(template),
+            Likeness::Unknown => {}
+        }
         if !unfit.is_empty() {
             facts["unfit"] = json!(unfit);
         }

@@ -10,7 +10,7 @@ mod tests;
 #[cfg(test)]
 pub(super) use layout::put_facts;
 
-use super::facts::Facts;
+use super::facts::{Facts, section};
 use super::facts::read::Reading;
 use super::reasons::{is_for_grant, origin_view};
 use crate::gateway::review_page::Page;
@@ -29,7 +29,7 @@ use ironclaw_store::record::Record;
 use ironclaw_store::tables::waiting::requests::{self, Row, StoredReason};
 use ironclaw_store::tables::{agent_messages, items, turns};
 use ironclaw_text::visible;
-use layout::View;
+use layout::{View, decides};
 use serde_json::{Map, Value};
 
 /// Returns the effect of a call in the words of the host: the server, the tool and its class, then its manifest's sentence with the
@@ -185,14 +185,4 @@ pub(super) fn deciders(reasons: &[StoredReason], rule: &Rule, person: &str) -> S
     let mut all: Vec<String> = reasons.iter().map(|reason| decides(reason, rule, person)).collect();
     all.dedup();
     all.join(" and ")
-}
-
-fn decides(reason: &StoredReason, rule: &Rule, person: &str) -> String {
-    if !reason.by_policy {
-        return visible::name(person);
-    }
-    let roles: Vec<&str> = rule.roles.iter().map(|role| role.name()).collect();
-    let count = if rule.approvals == 1 { "one person".to_owned() } else { format!("{} people", rule.approvals) };
-    let own = if rule.requester_may_approve { String::new() } else { format!(", and not {}", visible::name(person)) };
-    format!("{count} with role {}{own}", roles.join(" or "))
 }

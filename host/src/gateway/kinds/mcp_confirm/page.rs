@@ -40,7 +40,7 @@ impl Page for McpConfirm {
     fn explained<'f>(&self, facts: &'f Value) -> Cow<'f, Value> {
         let mut rest = facts.clone();
         if let Some(fields) = rest.as_object_mut() {
-            let told = ["at", "agents", "gone", "unfit", "remarks", "held", "has_network"];
+            let told = ["at", "agents", "gone", "unfit", "remarks", "held", "has_network", "template", "looks_like"];
             fields.retain(|name, _| !told.contains(&name.as_str()));
         }
         let tools = rest.get_mut("tools").and_then(Value::as_array_mut);
@@ -51,7 +51,7 @@ impl Page for McpConfirm {
     }
 }
 
-/// Writes what the change does, and what it leaves as it is.
+/// Writes what the change does, and what stays.
 fn put_summary(page: &mut Effects<'_>, server: &str, count: usize) {
     let (server, at) = (page.show(server), page.show(text_of(&page.facts["at"])));
     let held = Effects::texts(&page.facts["held"]);
@@ -62,6 +62,9 @@ fn put_summary(page: &mut Effects<'_>, server: &str, count: usize) {
     }
     if !held.is_empty() {
         page.add(format!("As people confirmed them, with the same rules, stay: {}.", page.list(held)));
+    }
+    if let Some(template) = page.facts["template"].as_str() {
+        page.add(format!("By its package it is {}, for which the host has a template.", page.show(template)));
     }
     if page.facts["has_network"] == false {
         page.add("The server reaches no network: no value of a call leaves this machine.".to_owned());
@@ -89,6 +92,10 @@ fn put_warnings(page: &mut Effects<'_>, tools: &[Value]) {
         page.warn(format!(
             "LOOSER than the strictest rules are {looser} tools. A number, such as [1], has the reason."
         ));
+    }
+    if let Some(other) = page.facts["looks_like"].as_str() {
+        let other = page.show(other);
+        page.warn(format!("It LOOKS LIKE {other} and is NOT {other}: no rule is looser than the strictest."));
     }
     let listed = |word: &str| -> Vec<&str> {
         tools.iter().filter(|tool| tool["listed"] == word).map(|tool| text_of(&tool["name"])).collect()

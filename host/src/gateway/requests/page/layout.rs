@@ -15,9 +15,7 @@
 //!   what `ironctl` shows on request: facts, items of the values, ids and digests
 //! ```
 
-use super::super::facts::{Facts, section};
-use super::super::reasons::is_for_grant;
-use super::decides;
+use super::{Facts, is_for_grant, section};
 use crate::gateway::review_page::{self, Page};
 use crate::registry::policy::Rule;
 use ironclaw_contract::ids::RequestId;
@@ -103,9 +101,20 @@ fn put_reasons(page: &mut Page, view: &View<'_>) {
     }
 }
 
+/// Returns the people who remove a reason, for a sentence.
+pub(super) fn decides(reason: &StoredReason, rule: &Rule, person: &str) -> String {
+    if !reason.by_policy {
+        return visible::name(person);
+    }
+    let roles: Vec<&str> = rule.roles.iter().map(|role| role.name()).collect();
+    let count = if rule.approvals == 1 { "one person".to_owned() } else { format!("{} people", rule.approvals) };
+    let own = if rule.requester_may_approve { String::new() } else { format!(", and not {}", visible::name(person)) };
+    format!("{count} with role {}{own}", roles.join(" or "))
+}
+
 /// Writes what the facts alone decide of a page.
 #[cfg(test)]
-pub(in crate::gateway::requests) fn put_facts(page: &mut Page, facts: &Facts) {
+pub fn put_facts(page: &mut Page, facts: &Facts) {
     section::put_needed(page, facts);
     put_values(page, facts, &[]);
     page.heading("DETAILS");

@@ -73,7 +73,8 @@ fn read(page: &str) -> Read {
     let head = entries(&sections[0].1);
     let asking = head.iter().find_map(|line| line.strip_prefix("Agent ")).expect("who asks");
     // No name has a quotation mark of its own.
-    let (agent, person) = asking.split_once("\" asks on behalf of \"").expect("for whom");
+    let (agent, person) = asking.split_once("\" asks on behalf ").expect("a person");
+    let person = person.strip_prefix("of \"").expect("a name");
     let values = entries(&sections[1].1).into_iter().filter(|entry| entry != "(none)").map(|entry| {
         let (name, value) = named(&entry);
         let (value, mark) = value.split_once('⟦').map_or((value, ""), |_| {

@@ -1,7 +1,7 @@
 //! The sentences of each kind: differences are named, dangers are warnings, and harmless changes have no warning.
 
 use super::super::{Label, Role};
-use super::{ALICE, Asked, SCRIBE, persona, registered_again, sample, whole_lines};
+use super::{ALICE, Asked, SCRIBE, look_over, persona, plain, registered_again, sample, whole_lines};
 use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_judge::provenance::Labels;
 use serde_json::{Value, json};
@@ -260,4 +260,30 @@ fn schedule_shows_its_flow_and_what_its_prompt_lacks() {
     lacking.facts["lacking"] = json!(["http_fetch", "send_message"]);
     lacking.assert_shows(&["DOES NOT HAVE: \"http_fetch\", \"send_message\"."]);
     lacking.assert_lacks("seems to ask");
+}
+
+#[test]
+fn heading_in_a_payload_is_behind_a_bar() {
+    let own = persona("x").shown();
+    let text = persona(&own).shown();
+    look_over(&text);
+    for heading in own.lines().filter(|line| !line.starts_with(' ') && !line.is_empty()) {
+        assert!(text.lines().any(|shown| shown.ends_with(&format!("  | {heading}"))), "{heading:?} is not in\n{text}");
+    }
+}
+
+#[test]
+fn text_of_a_hundred_kilobytes_is_shown_whole() {
+    for piece in ["word ", "x", "\u{1b}", " ", "\n", "e\u{301}\u{301}", "語", "\u{202e}", "\u{430}"] {
+        let long = piece.repeat(100_000 / piece.len());
+        let text = persona(&format!("BEGIN{long}END")).shown();
+        look_over(&text);
+        let found = plain(&text);
+        assert!(found.contains("BEGIN") && found.contains("END"), "{piece:?}");
+        if piece == "x" {
+            let shown =
+                text.lines().filter_map(|line| line.split_once("| ")).map(|(_, line)| line.matches('x').count());
+            assert_eq!(shown.sum::<usize>(), long.len());
+        }
+    }
 }
