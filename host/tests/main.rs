@@ -72,6 +72,7 @@ mod e2e {
     mod mcp_many;
     mod mcp_packages;
     mod mcp_progress;
+    mod mcp_setup;
     mod memory;
     mod model_answers;
     mod model_recordings;

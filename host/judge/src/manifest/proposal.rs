@@ -81,6 +81,71 @@ const BOUNDS: [&str; 14] = [
     "width",
 ];
 
+/// Words in the names of arguments that name something at the server, or narrow a list of it.
+const NAMES: [&str; 44] = [
+    "account",
+    "board",
+    "branch",
+    "calendar",
+    "category",
+    "channel",
+    "commit",
+    "cursor",
+    "database",
+    "date",
+    "day",
+    "end",
+    "event",
+    "field",
+    "fields",
+    "file",
+    "folder",
+    "from",
+    "group",
+    "guid",
+    "id",
+    "ids",
+    "issue",
+    "key",
+    "kind",
+    "label",
+    "list",
+    "name",
+    "number",
+    "order",
+    "owner",
+    "path",
+    "project",
+    "ref",
+    "repo",
+    "repository",
+    "since",
+    "sort",
+    "start",
+    "state",
+    "status",
+    "table",
+    "thread",
+    "until",
+];
+
+/// Words in the names of arguments that may carry any text to the server, whatever the other words are.
+const TEXTS: [&str; 15] = [
+    "address", "body", "code", "content", "filter", "input", "link", "message", "prompt", "query", "search", "sql",
+    "text", "uri", "url",
+];
+
+/// The surroundings of a server, which decide if its arguments leave this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Surroundings {
+    /// It reaches nothing outside of its jail.
+    Jail,
+    /// It has a credential of its people, so it acts on an account of them.
+    Account,
+    /// It reaches a network without a credential: its operator is a third party.
+    Public,
+}
+
 /// A manifest for a person to confirm.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proposal {
@@ -97,10 +162,10 @@ pub struct Reason {
     pub because: String,
 }
 
-/// Proposes a manifest for a tool: `strict` is its strictest one, and `entry` its entry in the listing. `has_network` is true if its server
-/// reaches anything outside of its jail. `template` is that of its server: if it knows the definition of the tool, its rules are the
-/// proposal.
-pub fn propose(strict: &Manifest, entry: &Value, has_network: bool, template: Option<&Template>) -> Proposal {
+/// Proposes a manifest for a tool: `strict` is its strictest one, and `entry` its entry in the listing. `template` is
+/// that of its server: if it knows the definition of the tool, its rules are the proposal.
+pub fn propose(strict: &Manifest, entry: &Value, surroundings: Surroundings, template: Option<&Template>) -> Proposal {
+    let has_network = surroundings != Surroundings::Jail;
     if let Some((template, manifest)) = template.and_then(|template| Some((template, template.manifest(entry)?))) {
         return from_template(strict, manifest, has_network, template.name());
     }
@@ -110,7 +175,7 @@ pub fn propose(strict: &Manifest, entry: &Value, has_network: bool, template: Op
     let mut reasons = vec![Reason { part: format!("class {}", class.name()), because: why_class }];
     let properties = &entry["inputSchema"]["properties"];
     for (name, argument) in &mut manifest.arguments {
-        let (proposed, because) = argument_of(name, &properties[name], class, has_network);
+        let (proposed, because) = argument_of(name, &properties[name], class, surroundings);
         reasons.push(Reason { part: format!("{name} {}", proposed.rule.name()), because });
         *argument = proposed;
     }
@@ -183,7 +248,7 @@ fn class_of(tool: &str, hints: &Value, has_network: bool) -> (Class, String) {
 }
 
 /// Returns the rule that the name and the schema of an argument say, with the reason.
-fn argument_of(name: &str, schema: &Value, class: Class, has_network: bool) -> (Argument, String) {
+fn argument_of(name: &str, schema: &Value, class: Class, surroundings: Surroundings) -> (Argument, String) {
     let words = words(name);
     let has = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
     let is_of = |kind: &str| schema["type"] == kind;
@@ -197,18 +262,25 @@ fn argument_of(name: &str, schema: &Value, class: Class, has_network: bool) -> (
         return (Argument::new(Rule::Free, false), "it is a number that bounds an answer".to_owned());
     }
     if class == Class::Read {
-        let because = match has_network {
-            true => "the tool only reads; after text of others, a value that no person typed asks",
-            false => "the tool only reads, and no value leaves this machine",
+        let is_id = words.last().is_some_and(|word| word == "id" || word == "ids");
+        let names_something = (is_id || has(&NAMES) && !has(&TEXTS)) && schema["format"] != "uri";
+        let (outward, because) = match surroundings {
+            Surroundings::Jail => (false, "the tool only reads, and no value leaves this machine"),
+            Surroundings::Account if names_something => {
+                (false, "the tool only reads an account of yours, and the value names something there")
+            }
+            Surroundings::Account | Surroundings::Public => {
+                (true, "the tool only reads; after text of others, a value that no person typed needs a yes")
+            }
         };
-        return (Argument::new(Rule::Free, true), because.to_owned());
+        return (Argument::new(Rule::Free, outward), because.to_owned());
     }
     if has(&CONTENT) {
         return (Argument::new(Rule::Content, true), "its name is that of a content".to_owned());
     }
     let kind = words.iter().rev().find_map(|word| TYPES.iter().find(|(named, _)| named == word));
     let kind = kind.map_or(InputType::Any, |(_, kind)| *kind);
-    (Argument { kind: Some(kind), ..Argument::new(Rule::Floor, has_network) }, String::new())
+    (Argument { kind: Some(kind), ..Argument::new(Rule::Floor, surroundings != Surroundings::Jail) }, String::new())
 }
 
 #[cfg(test)]
@@ -217,9 +289,9 @@ mod tests {
     use crate::manifest::server::Tools;
     use serde_json::json;
 
-    fn proposed(entry: &Value, has_network: bool) -> Proposal {
+    fn proposed(entry: &Value, surroundings: Surroundings) -> Proposal {
         let tools = Tools::strictest("s", std::slice::from_ref(entry));
-        propose(tools.manifests.values().next().expect("a fitting tool"), entry, has_network, None)
+        propose(tools.manifests.values().next().expect("a fitting tool"), entry, surroundings, None)
     }
 
     fn tool(name: &str, hints: &Value, arguments: &Value) -> Value {
@@ -233,7 +305,7 @@ mod tests {
         let said = json!({ "readOnlyHint": true });
         for name in ["send_mail", "postMessage", "delete-file", "drop_table", "get_and_forward", "transfer", "pay_list"]
         {
-            let proposal = proposed(&tool(name, &said, &json!({ "to": { "type": "string" } })), true);
+            let proposal = proposed(&tool(name, &said, &json!({ "to": { "type": "string" } })), Surroundings::Public);
             assert!(matches!(proposal.manifest.class, Class::Send | Class::Trade), "{name}");
             assert_eq!(proposal.reasons, [], "{name}");
         }
@@ -243,7 +315,11 @@ mod tests {
             ("frobnicate", json!({})),
             ("create_issue", json!({ "readOnlyHint": true })),
         ] {
-            assert_eq!(proposed(&tool(name, &hints, &json!({})), true).manifest.class, Class::Send, "{name} {hints}");
+            assert_eq!(
+                proposed(&tool(name, &hints, &json!({})), Surroundings::Public).manifest.class,
+                Class::Send,
+                "{name} {hints}"
+            );
         }
     }
 
@@ -253,7 +329,8 @@ mod tests {
             "query": { "type": "string" }, "limit": { "type": "integer" }, "deep": { "type": "boolean" },
             "sort": { "type": "string", "enum": ["up", "down"] }, "ids": { "type": "array" }
         });
-        let manifest = proposed(&tool("searchMail", &json!({ "readOnlyHint": true }), &arguments), true).manifest;
+        let manifest =
+            proposed(&tool("searchMail", &json!({ "readOnlyHint": true }), &arguments), Surroundings::Public).manifest;
         assert_eq!(manifest.class, Class::Read);
         let outward: Vec<&str> =
             manifest.arguments.iter().filter(|(_, a)| a.outward).map(|(n, _)| n.as_str()).collect();
@@ -265,7 +342,7 @@ mod tests {
     fn field_that_directs_an_effect_keeps_its_floor() {
         let text = json!({ "type": "string" });
         let arguments = json!({ "to": text, "subject": text, "messageBody": text, "priority": { "enum": ["a"] } });
-        let Proposal { manifest, reasons } = proposed(&tool("send_mail", &json!({}), &arguments), true);
+        let Proposal { manifest, reasons } = proposed(&tool("send_mail", &json!({}), &arguments), Surroundings::Public);
         let rule = |name: &str| (manifest.arguments[name].rule, manifest.arguments[name].kind);
         assert_eq!(rule("to"), (Rule::Floor, Some(InputType::Email)));
         assert_eq!(
@@ -281,10 +358,28 @@ mod tests {
     #[test]
     fn change_behind_a_network_is_no_plain_write() {
         let entry = tool("write_file", &json!({}), &json!({ "path": { "type": "string" }, "content": {} }));
-        let inside = proposed(&entry, false);
+        let inside = proposed(&entry, Surroundings::Jail);
         assert_eq!(inside.manifest.class, Class::Write);
         assert_eq!(inside.manifest.arguments["path"].kind, Some(InputType::Path));
         assert_eq!(inside.reasons.len(), loosenings(&inside.manifest).len());
-        assert_eq!(proposed(&entry, true).manifest.class, Class::Send);
+        assert_eq!(proposed(&entry, Surroundings::Public).manifest.class, Class::Send);
+    }
+
+    #[test]
+    fn text_for_an_account_is_outward_and_a_name_in_it_is_not() {
+        let text = json!({ "type": "string" });
+        let arguments = json!({
+            "folder": text, "messageId": text, "since": text, "query": text, "searchText": text, "page_url": text,
+            "link": { "type": "string", "format": "uri" }, "id": { "type": "string", "format": "uri" }, "x": text
+        });
+        let entry = tool("list_messages", &json!({}), &arguments);
+        let outward = |surroundings| {
+            let manifest = proposed(&entry, surroundings).manifest;
+            let all: Vec<String> = manifest.arguments.into_iter().filter(|(_, a)| a.outward).map(|(n, _)| n).collect();
+            all.join(" ")
+        };
+        assert_eq!(outward(Surroundings::Account), "id link page_url query searchText x");
+        assert_eq!(outward(Surroundings::Jail), "");
+        assert_eq!(outward(Surroundings::Public), "folder id link messageId page_url query searchText since x");
     }
 }

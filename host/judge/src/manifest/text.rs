@@ -101,7 +101,10 @@ mod tests {
         let mut manifests = Tools::strictest("s", &entries).manifests;
         for entry in &entries {
             let tool = entry["name"].as_str().expect("a name");
-            manifests.insert(tool.to_owned(), proposal::propose(&manifests[tool], entry, true, None).manifest);
+            manifests.insert(
+                tool.to_owned(),
+                proposal::propose(&manifests[tool], entry, proposal::Surroundings::Public, None).manifest,
+            );
         }
         let text = to_toml(&manifests);
         assert!(text.chars().all(|c| c == '\n' || c == ' ' || c.is_ascii_graphic() || c.is_alphanumeric()), "{text:?}");

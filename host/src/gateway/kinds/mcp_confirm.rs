@@ -77,11 +77,11 @@ impl Check for McpConfirm {
     }
 }
 
-/// Returns the rule of an argument in words for people: `control email, leaves this machine`.
+/// Returns the rule of an argument in words for people: `control email, leaves`.
 fn rule_words(argument: &ToolArgument) -> String {
     let words = ToolArgument { outward: false, ..argument.clone() }.words();
     let words = words.strip_prefix("floor").map_or_else(|| words.clone(), |rest| format!("control{rest}"));
-    if argument.outward { format!("{words}, leaves this machine") } else { words }
+    if argument.outward { format!("{words}, leaves") } else { words }
 }
 
 /// Returns a tool with its rules, why they are looser than the strictest, and how its listing differs from the confirmed one.

@@ -10,8 +10,8 @@ mod tests;
 #[cfg(test)]
 pub(super) use layout::put_facts;
 
-use super::facts::{Facts, section};
 use super::facts::read::Reading;
+use super::facts::{Facts, section};
 use super::reasons::{is_for_grant, origin_view};
 use crate::gateway::review_page::Page;
 use crate::gateway::waiting::{Gateway, Shown};

@@ -4,7 +4,7 @@
 //! [`ironclaw_judge::manifest::proposal`] and [`ironclaw_judge::manifest::template`].
 
 use ironclaw_contract::seam::change::McpRegister;
-use ironclaw_judge::manifest::proposal::{Proposal, Reason, propose};
+use ironclaw_judge::manifest::proposal::{Proposal, Reason, Surroundings, propose};
 use ironclaw_judge::manifest::server::{Tools, fitting_manifests};
 use ironclaw_judge::manifest::template::{self, Identity, Template};
 use ironclaw_judge::manifest::{Manifest, text};
@@ -60,6 +60,7 @@ pub fn proposed(server: &Server, seen: &Listing, confirmed: Option<&Listing>, ha
         (None, Some(other)) => Likeness::LooksLike(other.name()),
         (None, None) => Likeness::Unknown,
     };
+    let surroundings = surroundings(&server.described, has_network);
     let strict = Tools::strictest(server.name(), &seen.tools).manifests;
     let then = confirmed.map(|confirmed| confirmed.tools.as_slice()).unwrap_or_default();
     let mut held = fitting_manifests(server.name(), then, server.manifest.as_deref()).manifests;
@@ -77,11 +78,22 @@ pub fn proposed(server: &Server, seen: &Listing, confirmed: Option<&Listing>, ha
             all.manifests.insert(tool, strict);
             continue;
         };
-        let Proposal { manifest, reasons } = propose(&strict, entry, has_network, known);
+        let Proposal { manifest, reasons } = propose(&strict, entry, surroundings, known);
         all.reasons.insert(tool.clone(), reasons);
         all.manifests.insert(tool, manifest);
     }
     all
+}
+
+/// Returns the surroundings of a server. A credential of people says that it acts on an account of them.
+fn surroundings(described: &McpRegister, has_network: bool) -> Surroundings {
+    let has_secret = described.environment.iter().any(|variable| variable.secret.is_some());
+    let has_credential = !described.headers.is_empty() || described.oauth.is_some() || has_secret;
+    match (has_network, has_credential) {
+        (false, _) => Surroundings::Jail,
+        (true, true) => Surroundings::Account,
+        (true, false) => Surroundings::Public,
+    }
 }
 
 /// Returns the template of a registered server.

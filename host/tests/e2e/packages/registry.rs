@@ -157,6 +157,11 @@ impl Registry {
 
     /// Publishes a wheel for pip with these further lines of metadata.
     pub(crate) fn publish_wheel_with(&self, name: &str, source: &str, more: &str) {
+        self.publish_program(name, name, source, more);
+    }
+
+    /// Publishes a wheel for pip with a program of another name.
+    pub(crate) fn publish_program(&self, name: &str, program: &str, source: &str, more: &str) {
         needs("pip3");
         needs("python3");
         let directory = jail_fixture::directory();
@@ -168,7 +173,7 @@ impl Registry {
                 format!("{metadata}/WHEEL"),
                 "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n".to_owned(),
             ),
-            (format!("{metadata}/entry_points.txt"), format!("[console_scripts]\n{name} = {name}:main\n")),
+            (format!("{metadata}/entry_points.txt"), format!("[console_scripts]\n{program} = {name}:main\n")),
             (format!("{metadata}/RECORD"), String::new()),
         ];
         std::fs::create_dir(directory.path().join(&metadata)).expect("a directory");

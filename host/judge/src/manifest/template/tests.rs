@@ -2,7 +2,7 @@
 //!
 //! A long definition is there as its digest with the names of its arguments.
 
-use super::super::proposal::propose;
+use super::super::proposal::{Surroundings, propose};
 use super::super::server;
 use super::*;
 use crate::class::Class;
@@ -184,7 +184,7 @@ fn manifest_fits_the_listing_as_one_of_an_operator_does() {
             let loosened = tools.unwrap_or_else(|error| panic!("{}: {error}", template.name()));
             if !short {
                 whole += 1;
-                let proposed = propose(&strict, &entry, true, Some(template)).manifest;
+                let proposed = propose(&strict, &entry, Surroundings::Public, Some(template)).manifest;
                 assert_eq!(loosened.manifests.into_values().next(), Some(proposed), "{}", rules.name);
             }
         }
@@ -230,7 +230,7 @@ fn proposal_has_the_rules_of_the_template_with_its_name() {
     let entry = listed("filesystem").into_iter().find(|entry| entry["name"] == "write_file").expect("listed");
     let strict =
         Tools::strictest("docs", slice::from_ref(&entry)).manifests.remove("write_file").expect("a fitting tool");
-    let proposal = propose(&strict, &entry, false, Some(template));
+    let proposal = propose(&strict, &entry, Surroundings::Jail, Some(template));
     assert_eq!((proposal.manifest.name.as_str(), proposal.manifest.class), ("docs__write_file", Class::Write));
     assert_eq!(proposal.manifest.arguments["path"].kind, Some(InputType::Path));
     let parts: Vec<&str> = proposal.reasons.iter().map(|reason| reason.part.as_str()).collect();
@@ -238,8 +238,8 @@ fn proposal_has_the_rules_of_the_template_with_its_name() {
     assert!(proposal.reasons.iter().all(|reason| reason.because.contains("\"filesystem\"")));
     let mut changed = entry;
     changed["description"] = json!("Writes a file.");
-    let by_name = propose(&strict, &changed, true, Some(template));
-    assert_eq!(by_name, propose(&strict, &changed, true, None));
+    let by_name = propose(&strict, &changed, Surroundings::Public, Some(template));
+    assert_eq!(by_name, propose(&strict, &changed, Surroundings::Public, None));
     assert!(by_name.reasons.iter().all(|reason| !reason.because.contains("template")));
 }
 
@@ -248,9 +248,9 @@ fn rules_without_a_network_have_no_outward_value() {
     let entry = listed("memory").into_iter().find(|entry| entry["name"] == "delete_entities").expect("listed");
     let tools = Tools::strictest("s", slice::from_ref(&entry)).for_network(false);
     let strict = &tools.manifests["delete_entities"];
-    let inside = propose(strict, &entry, false, Some(template("memory"))).manifest;
+    let inside = propose(strict, &entry, Surroundings::Jail, Some(template("memory"))).manifest;
     assert_eq!((inside.class, inside.arguments["entityNames"]), (Class::Send, strict.arguments["entityNames"]));
-    let outside = propose(strict, &entry, true, Some(template("memory"))).manifest;
+    let outside = propose(strict, &entry, Surroundings::Public, Some(template("memory"))).manifest;
     assert!(outside.arguments["entityNames"].outward);
 }
 

@@ -10,8 +10,14 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Characters of the description of a tool in its row.
-const DOES_CHARACTERS_MAX: usize = 50;
+/// The meaning of the words in the rows.
+const LEGEND: &str = "control: typed or approved; content: what is sent; free: any value; leaves: leaves this machine.";
+
+/// Columns of the row of a tool.
+const ROW_COLUMNS: usize = 66;
+
+/// Characters of a description that a row has at least.
+const DOES_CHARACTERS_MIN: usize = 16;
 
 impl Page for McpConfirm {
     fn effects(&self, _agent: &str, page: &mut Effects<'_>) {
@@ -21,8 +27,10 @@ impl Page for McpConfirm {
         let mut reasons = Reasons::default();
         if !tools.is_empty() {
             page.section("TOOLS AND ARGUMENTS");
-            page.row(0, "control: what people typed or approve; content: what is sent; free: any value.".to_owned());
-            tools.iter().for_each(|tool| put_tool(page, tool, &mut reasons));
+            page.row(0, LEGEND.to_owned());
+            let (plain, others): (Vec<&Value>, Vec<&Value>) = tools.iter().partition(|tool| is_plain(page.facts, tool));
+            put_plain(page, &plain, &mut reasons);
+            others.into_iter().for_each(|tool| put_tool(page, tool, &mut reasons));
         }
         if !reasons.0.is_empty() {
             page.section("LOOSER THAN THE STRICTEST RULES, BECAUSE");
@@ -80,7 +88,7 @@ fn put_summary(page: &mut Effects<'_>, server: &str, count: usize) {
     if !gone.is_empty() {
         page.add(format!("It no longer lists: {}.", page.list(gone)));
     }
-    page.add("A call to a tool that the server changes later is refused until people confirm it again.".to_owned());
+    page.add("A tool that the server changes later is refused until people confirm it.".to_owned());
     if Effects::texts(&page.facts["agents"]).is_empty() {
         page.add("No agent can use it yet. That needs another change.".to_owned());
     }
@@ -89,9 +97,7 @@ fn put_summary(page: &mut Effects<'_>, server: &str, count: usize) {
 fn put_warnings(page: &mut Effects<'_>, tools: &[Value]) {
     let looser = tools.iter().filter(|tool| has_looser(tool)).count();
     if looser > 0 {
-        page.warn(format!(
-            "LOOSER than the strictest rules are {looser} tools. A number, such as [1], has the reason."
-        ));
+        page.warn(format!("LOOSER than the strictest rules: {looser} tools. [1] marks a reason below."));
     }
     if let Some(other) = page.facts["looks_like"].as_str() {
         let other = page.show(other);
@@ -111,9 +117,7 @@ fn put_warnings(page: &mut Effects<'_>, tools: &[Value]) {
     if !agents.is_empty() {
         page.warn(format!("These agents may call tools of it at once: {}.", page.list(agents)));
     }
-    page.warn(
-        "The SERVER wrote what is in quotes, and the descriptions in the details; a model reads them.".to_owned(),
-    );
+    page.warn("The SERVER wrote what is in quotes; a model reads its descriptions.".to_owned());
 }
 
 fn has_looser(tool: &Value) -> bool {
@@ -145,25 +149,44 @@ fn put_tool(page: &mut Effects<'_>, tool: &Value, reasons: &mut Reasons) {
     let also = Effects::texts(&tool["also"]);
     let also = if also.is_empty() { String::new() } else { format!(" and {}", also.join(", ")) };
     let mark = reasons.mark(tool, &format!("class {class}"));
-    let description = text_of(&tool["description"]);
-    let does = if description.is_empty() { String::new() } else { format!(" {}", brief(page, description)) };
-    page.row(0, format!("{}: {class}{also}{mark}{asks}.{does}", page.show(text_of(&tool["name"]))));
+    let does = tool["effect"].as_str().unwrap_or_else(|| text_of(&tool["description"]));
+    let row = format!("{}: {class}{also}{mark}{asks}.", page.show(text_of(&tool["name"])));
+    let room = ROW_COLUMNS.saturating_sub(row.chars().count()).max(DOES_CHARACTERS_MIN);
+    let does = if does.is_empty() { String::new() } else { format!(" {}", brief(page, does, room)) };
+    page.row(0, row + &does);
     put_rules(page, tool, reasons);
-    if let Some(effect) = tool["effect"].as_str() {
-        page.row(1, format!("its calls are shown as {}", page.show(effect)));
-    }
     put_other_looser_parts(page, tool, reasons);
 }
 
-/// Writes the arguments, one row for each rule.
+/// Returns whether a tool of a template only reads, and takes any value without sending it from this machine.
+fn is_plain(facts: &Value, tool: &Value) -> bool {
+    let mut words = tool["arguments"].as_object().into_iter().flatten().map(|(_, words)| text_of(words));
+    let is_read = tool["class"] == "read" && tool["always_ask"] == false && tool["also"].is_null();
+    facts["template"].is_string() && is_read && words.all(|words| words == "free")
+}
+
+/// Writes the tools of a template that only read, in one row for each reason.
+fn put_plain(page: &mut Effects<'_>, tools: &[&Value], reasons: &mut Reasons) {
+    let mut by_mark: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for tool in tools {
+        by_mark.entry(reasons.mark(tool, "class read")).or_default().push(text_of(&tool["name"]));
+    }
+    for (mark, names) in by_mark {
+        page.row(0, format!("read{mark}, with free arguments that stay here: {}.", page.list(names)));
+    }
+}
+
+/// Writes the arguments, by their rules.
 fn put_rules(page: &mut Effects<'_>, tool: &Value, reasons: &mut Reasons) {
     let mut by_rule: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (name, words) in tool["arguments"].as_object().into_iter().flatten() {
         let mark = reasons.mark(tool, &format!("{name} {}", rule_of(words)));
         by_rule.entry(format!("{}{mark}", text_of(words))).or_default().push(name);
     }
-    for (words, names) in by_rule {
-        page.row(1, format!("{words}: {}", page.list(names)));
+    let rules: Vec<String> =
+        by_rule.into_iter().map(|(words, names)| format!("{words}: {}", page.list(names))).collect();
+    if !rules.is_empty() {
+        page.row(1, rules.join("; "));
     }
 }
 
@@ -186,10 +209,10 @@ fn rule_of(words: &Value) -> &str {
 }
 
 /// Returns the begin of a description in quotes, with a mark if it has more.
-fn brief(page: &Effects<'_>, description: &str) -> String {
+fn brief(page: &Effects<'_>, description: &str, characters_max: usize) -> String {
     let line = description.trim().lines().next().unwrap_or_default();
     let sentence = line.split_once(". ").map_or(line, |(first, _)| first);
-    let shown = start(sentence, DOES_CHARACTERS_MAX);
+    let shown = start(sentence, characters_max).trim_end();
     let more = if shown == description { "" } else { " …" };
     format!("{}{more}", page.show(shown))
 }

@@ -14,7 +14,7 @@ pub(super) fn confirmation() -> (Value, Value, Value) {
             "tools": [
                 {
                     "name": "read", "offered_as": "files__read", "description": "Reads.", "class": "read",
-                    "always_ask": false, "arguments": {"limit": "free", "path": "free, leaves this machine"}, "listed": "changed",
+                    "always_ask": false, "arguments": {"limit": "free", "path": "free, leaves"}, "listed": "changed",
                     "looser": {
                         "class read": "its name says that it only reads", "limit free": "it is a number",
                         "path free": "the tool only reads", "reversible": "the request chose it",
@@ -22,7 +22,7 @@ pub(super) fn confirmation() -> (Value, Value, Value) {
                 },
                 {
                     "name": "write", "offered_as": "files__write", "description": "Writes. Then more.", "class": "send",
-                    "always_ask": true, "arguments": {"path": "control path, leaves this machine", "text": "control, leaves this machine"},
+                    "always_ask": true, "arguments": {"path": "control path, leaves", "text": "control, leaves"},
                     "looser": {}, "listed": "new", "effect": "writes {path}", "also": ["exec"],
                 },
             ],
@@ -40,13 +40,13 @@ fn confirmation_has_each_rule_and_the_reason_of_a_looser_one() {
         "  Accept 2 tools of MCP server \"files\" (\"https://mcp.example\") with the rules",
         "  As people confirmed them, with the same rules, stay: \"copy\".",
         "  It no longer lists: \"list\".",
-        "  !! LOOSER than the strictest rules are 1 tools.",
+        "  !! LOOSER than the strictest rules: 1 tools.",
         "  !! CHANGED since people confirmed them: \"read\".",
         "  !! NEW since then: \"write\".",
         "  !! These agents may call tools of it at once: \"helper\".",
         "TOOLS AND ARGUMENTS",
-        "  \"read\": read [1]. \"Reads.\" free [2]: \"limit\" free, leaves this machine [3]: \"path\" looser [4]: \"reversible\"",
-        "  \"write\": send and exec, asks at each call. \"Writes\" … control path, leaves this machine: \"path\" control, leaves this machine: \"text\" its calls are shown as \"writes {path}\"",
+        "  \"read\": read [1]. \"Reads.\" free [2]: \"limit\"; free, leaves [3]: \"path\" looser [4]: \"reversible\"",
+        "  \"write\": send and exec, asks at each call. \"writes {path}\" control path, leaves: \"path\"; control, leaves",
         "LOOSER THAN THE STRICTEST RULES, BECAUSE", "  [1] its name says that it only reads",
     ]);
     let first = Asked { before: Value::Null, ..asked };
