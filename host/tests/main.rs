@@ -135,6 +135,15 @@ mod security {
     mod walls;
 }
 
+/// Suites of tasks with injected instructions: what runs, what asks and what is refused.
+mod autonomy {
+    mod campaign;
+    mod report;
+    mod stage;
+    mod stand_ins;
+    mod suite;
+}
+
 /// Kills, broken files, shortages and load.
 mod chaos {
     mod agents_random;

@@ -216,17 +216,21 @@ impl Stream {
 
     /// Returns the data of the next event with this name.
     pub(crate) fn next(&mut self, name: &str) -> Value {
-        let wanted = format!("event: {name}");
-        let (mut is_wanted, mut line) = (false, String::new());
+        self.next_of(&[name]).1
+    }
+
+    /// Returns the name and the data of the next event with one of these names.
+    pub(crate) fn next_of(&mut self, names: &[&str]) -> (String, Value) {
+        let (mut event, mut line) = (String::new(), String::new());
         loop {
             line.clear();
-            assert_ne!(self.0.read_line(&mut line).expect("an event"), 0, "the stream ended before {name}");
+            assert_ne!(self.0.read_line(&mut line).expect("an event"), 0, "the stream ended before {names:?}");
             if let Some(data) = line.trim_end().strip_prefix("data: ")
-                && is_wanted
+                && names.contains(&event.as_str())
             {
-                return serde_json::from_str(data).expect("JSON");
+                return (event, serde_json::from_str(data).expect("JSON"));
             }
-            is_wanted = line.trim_end() == wanted;
+            line.trim_end().strip_prefix("event: ").unwrap_or_default().clone_into(&mut event);
         }
     }
 }
