@@ -57,7 +57,15 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let mut listing = ListToolsResult::default();
-        let listed = self.program.lock().expect("not poisoned").listed();
+        // A changed file is another listing.
+        let changed =
+            std::fs::read_to_string(&self.arguments.tools).ok().and_then(|text| serde_json::from_str(&text).ok());
+        let mut program = self.program.lock().expect("not poisoned");
+        if let Some(changed) = changed {
+            program.replace(&changed).map_err(|why| ErrorData::internal_error(why, None))?;
+        }
+        let listed = program.listed();
+        drop(program);
         listing.tools = listed.into_iter().map(tool).collect::<Result<_, _>>()?;
         Ok(listing)
     }

@@ -28,6 +28,13 @@ impl Program {
         Ok(Self { tools: tools.iter().map(entry).collect::<Result<_, _>>()?, state })
     }
 
+    /// Takes other tools, and keeps the state.
+    pub(crate) fn replace(&mut self, file: &Value) -> Result<(), String> {
+        let Self { tools, .. } = Self::new(file, Value::Null)?;
+        self.tools = tools;
+        Ok(())
+    }
+
     pub(crate) fn state(&self) -> &Value {
         &self.state
     }
