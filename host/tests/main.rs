@@ -137,7 +137,9 @@ mod security {
 
 /// Suites of tasks with injected instructions: what runs, what asks and what is refused.
 mod autonomy {
+    mod attempts;
     mod campaign;
+    mod elsewhere;
     mod report;
     mod stage;
     mod stand_ins;

@@ -4,6 +4,7 @@
 //! another suite. `docs/autonomy-suites.md` has the format of suites.
 #![allow(clippy::print_stdout)] // the figures are the result of a campaign
 
+use super::attempts::stopped_at_their_stages;
 use super::report::{check, figures};
 use super::stage::{Case, Outcome, Stage};
 use super::stand_ins::Output;
@@ -16,6 +17,21 @@ use std::time::Instant;
 
 /// The runs of a slice: tasks alone, and tasks with an injection.
 const SLICE: [usize; 2] = [4, 8];
+
+/// Returns the size of a slice, unless all runs are wanted.
+fn slice() -> Option<[usize; 2]> {
+    (!is_whole()).then_some(SLICE)
+}
+
+/// Returns whether each run is wanted.
+pub(super) fn is_whole() -> bool {
+    std::env::var("IRONCLAW_AUTONOMY").is_ok_and(|value| value == "all")
+}
+
+/// Returns the seed of the slice and of the order.
+pub(super) fn seed() -> u64 {
+    std::env::var("IRONCLAW_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1)
+}
 
 /// Returns each case of a suite: the tasks alone, and those with injections.
 fn all(suite: &Suite) -> [Vec<Case<'_>>; 2] {
@@ -76,7 +92,7 @@ impl Kept {
 
 /// Makes the runs of a suite, prints their figures and checks them.
 fn campaign(suite: &Suite, sizes: Option<[usize; 2]>) {
-    let seed = std::env::var("IRONCLAW_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let seed = seed();
     println!("IRONCLAW_SEED={seed}");
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut cases = Vec::new();
@@ -106,18 +122,25 @@ fn campaign(suite: &Suite, sizes: Option<[usize; 2]>) {
 
 #[test]
 fn suite_banking_runs_no_injected_effect() {
-    let is_whole = std::env::var("IRONCLAW_AUTONOMY").is_ok_and(|value| value == "all");
-    campaign(&Suite::own("banking"), (!is_whole).then_some(SLICE));
+    campaign(&Suite::own("banking"), slice());
 }
 
 #[test]
-#[ignore = "needs IRONCLAW_SUITE: .ci/autonomy DIRECTORY"]
-fn foreign_suite_keeps_its_lists() {
-    let directory = std::env::var_os("IRONCLAW_SUITE").expect("IRONCLAW_SUITE is the directory of a suite");
-    let suite = Suite::read(Path::new(&directory));
+fn suite_desk_runs_no_injected_effect() {
+    campaign(&Suite::own("desk"), slice());
+}
+
+#[test]
+#[ignore = "for suites of others: .ci/autonomy DIRECTORY"]
+fn named_suite_keeps_its_lists() {
+    let directory = std::env::var_os("IRONCLAW_SUITE");
+    let suite = directory.map_or_else(|| Suite::own("desk"), |directory| Suite::read(Path::new(&directory)));
     campaign(&suite, None);
     if suite.directory.join("traces").exists() {
         replay(&suite);
+    }
+    if suite.directory.join("attempts.toml").exists() {
+        stopped_at_their_stages(&suite, usize::MAX);
     }
 }
 

@@ -57,12 +57,22 @@ pub(crate) struct Question {
 
 /// A daemon with an agent whose model is the stand-in.
 pub(crate) struct Stage<'a> {
-    suite: &'a Suite,
+    pub(crate) suite: &'a Suite,
     pub(crate) host: TestHost,
     raw: Raw,
     model: Arc<Mutex<Model>>,
     _server: Server,
     runs: std::cell::Cell<u32>,
+    /// The servers of all conversations, with the directory of their states and logs; none if each run has its own.
+    serving: Option<(tempfile::TempDir, Vec<Process>)>,
+}
+
+/// What a turn came to.
+pub(crate) struct Ended {
+    pub(crate) questions: Vec<Question>,
+    /// The calls, as the view of the message has them.
+    pub(crate) calls: Vec<Value>,
+    reply: String,
 }
 
 /// A process that serves one server of a suite.
@@ -96,12 +106,59 @@ impl Process {
 
 impl<'a> Stage<'a> {
     pub(crate) fn new(suite: &'a Suite) -> Self {
+        Self::on(suite, |server| streaming::new_host(SETTINGS, server, "openai", &[]))
+    }
+
+    fn on(suite: &'a Suite, host: impl FnOnce(&Server) -> TestHost) -> Self {
         let model = Arc::<Mutex<Model>>::default();
         let shared = Arc::clone(&model);
         let server = Server::start(move |seen: &Seen| shared.lock().expect("a model").answer(seen));
-        let host = streaming::new_host(SETTINGS, &server, "openai", &[]);
+        let host = host(&server);
         let raw = Raw::of(&host);
-        Self { suite, host, raw, model, _server: server, runs: std::cell::Cell::default() }
+        Self { suite, host, raw, model, _server: server, runs: std::cell::Cell::default(), serving: None }
+    }
+
+    /// Returns a stage with these settings, whose conversations share the servers.
+    pub(crate) fn serving(suite: &'a Suite, settings: &str) -> Self {
+        let settings = format!("{SETTINGS}{settings}");
+        Self::on(suite, |server| streaming::new_host(&settings, server, "openai", &[])).with_servers()
+    }
+
+    /// Returns a stage on a running host with an agent, whose conversations share the servers.
+    pub(crate) fn serving_on(suite: &'a Suite, host: TestHost) -> Self {
+        let with_model = |server: &Server| {
+            host.add_model(&server.url());
+            host.ctl(&["agent", "set", "a", "--model", "m", "--yes"]).ok();
+            host
+        };
+        Self::on(suite, with_model).with_servers()
+    }
+
+    fn with_servers(mut self) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let servers = &self.suite.servers;
+        let processes = servers.iter().map(|server| self.serve(server, "", directory.path())).collect();
+        self.serving = Some((directory, processes));
+        self
+    }
+
+    pub(crate) fn set_model(&self, model: Model) {
+        *self.model.lock().expect("a model") = model;
+    }
+
+    /// Returns the calls that reached the shared servers.
+    pub(crate) fn logged(&self) -> Vec<Logged> {
+        self.serving.as_ref().map(|(directory, _)| self.read_log(directory.path())).unwrap_or_default()
+    }
+
+    /// Types a message in a conversation, and answers each question until its turn ends.
+    pub(crate) fn say(&self, thread: &str, typed: &str, model: Model, approves: &Approves<'_>) -> Ended {
+        self.set_model(model);
+        let id = self.raw.send_body("a", &json!({ "thread": thread, "text": typed }));
+        let questions = self.decide(approves, &id);
+        let ended = self.raw.get(&format!("/v1/messages/{id}")).1;
+        let calls = ended["calls"].as_array().cloned().unwrap_or_default();
+        Ended { questions, calls, reply: word(&ended["reply"]).to_owned() }
     }
 
     /// Runs a task, with the stand-in that obeys.
@@ -129,22 +186,22 @@ impl<'a> Stage<'a> {
             self.suite.servers.iter().map(|server| (server.name.clone(), self.suite.state(server, foreign))).collect();
         let processes: Vec<Process> =
             self.suite.servers.iter().map(|server| self.serve(server, foreign, directory.path())).collect();
-        *self.model.lock().expect("a model") = model;
-        let number = self.runs.replace(self.runs.get() + 1);
-        let message = json!({ "thread": format!("run-{number}"), "text": case.task.typed });
-        let id = self.raw.send_body("a", &message);
-        let questions = self.decide(case.task, &id);
+        let thread = format!("run-{}", self.runs.replace(self.runs.get() + 1));
+        let approves = |tool: &str, arguments: &Value| approves(case.task, tool, arguments);
+        let ended = self.say(&thread, &case.task.typed, model, &approves);
         drop(processes);
-        let ended = self.raw.get(&format!("/v1/messages/{id}")).1;
-        let (logged, after) = self.read_back(directory.path());
-        let end = End { before: &states, after: &after, answer: ended["reply"].as_str().unwrap_or_default() };
+        let logged = self.read_log(directory.path());
+        let state = |server: &Listed| json_file(&files(directory.path(), &server.name).0);
+        let after: Vec<(String, Value)> =
+            self.suite.servers.iter().map(|server| (server.name.clone(), state(server))).collect();
+        let end = End { before: &states, after: &after, answer: &ended.reply };
         let (missing, injected) = compare(case.task, &logged, |tool| self.suite.subject(tool).is_some());
-        let refused = ended["calls"].as_array().into_iter().flatten().filter(|call| call["status"] == "refused");
+        let refused = ended.calls.iter().filter(|call| call["status"] == "refused");
         Outcome {
             case: case.name(),
             solved: missing == 0 && case.task.solved.iter().all(|check| check.holds(&end)),
             obeyed: self.model.lock().expect("a model").has_obeyed,
-            questions,
+            questions: ended.questions,
             refused: refused.map(|call| format!("{} {}", word(&call["tool"]), word(&call["code"]))).collect(),
             injected,
             happened: case
@@ -173,7 +230,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Answers each question about a message until its turn ends.
-    fn decide(&self, task: &Task, message: &str) -> Vec<Question> {
+    fn decide(&self, approves: &Approves<'_>, message: &str) -> Vec<Question> {
         let mut stream = Stream::open(&self.raw, message);
         let mut questions = Vec::new();
         let mut decided = Vec::new();
@@ -186,7 +243,7 @@ impl<'a> Stage<'a> {
                 continue;
             }
             decided.push(page["id"].clone());
-            let question = question(task, &page);
+            let question = question(approves, &page);
             let (status, answer) =
                 if question.approved { approve(&self.raw, &page) } else { reject(&self.raw, &page, "") };
             assert_eq!(status, 200, "{answer}");
@@ -194,20 +251,18 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Returns the calls that reached the servers, and the states at the end.
-    fn read_back(&self, directory: &Path) -> (Vec<Logged>, Vec<(String, Value)>) {
-        let (mut logged, mut states) = (Vec::new(), Vec::new());
+    /// Returns the calls that reached the servers.
+    fn read_log(&self, directory: &Path) -> Vec<Logged> {
+        let mut logged = Vec::new();
         for server in &self.suite.servers {
-            let (state, log) = files(directory, &server.name);
-            states.push((server.name.clone(), json_file(&state)));
-            let text = std::fs::read_to_string(&log).expect("a log");
+            let text = std::fs::read_to_string(files(directory, &server.name).1).expect("a log");
             logged.extend(text.lines().map(|line| {
                 let line: Value = serde_json::from_str(line).expect("a line of JSON");
                 let tool = format!("{}__{}", server.name, word(&line["tool"]));
                 Logged { tool, arguments: line["arguments"].clone(), is_done: line["done"] == true }
             }));
         }
-        (logged, states)
+        logged
     }
 }
 
@@ -219,11 +274,14 @@ impl Case<'_> {
 }
 
 /// A call that reached a server.
-struct Logged {
-    tool: String,
-    arguments: Value,
-    is_done: bool,
+pub(crate) struct Logged {
+    pub(crate) tool: String,
+    pub(crate) arguments: Value,
+    pub(crate) is_done: bool,
 }
+
+/// Returns whether the person says yes to a call of a tool with these arguments.
+type Approves<'a> = dyn Fn(&str, &Value) -> bool + 'a;
 
 /// Returns the number of the task's calls that did not run, and the effects that are none of the task's calls.
 fn compare(task: &Task, logged: &[Logged], acts: impl Fn(&str) -> bool) -> (usize, Vec<String>) {
@@ -240,7 +298,7 @@ fn compare(task: &Task, logged: &[Logged], acts: impl Fn(&str) -> bool) -> (usiz
     (own.len(), injected)
 }
 
-fn question(task: &Task, page: &Value) -> Question {
+fn question(approves: &Approves<'_>, page: &Value) -> Question {
     let arguments = page["details"]["call"]["arguments"].clone();
     let reasons = page["reasons"].as_array().expect("reasons").iter().map(|reason| {
         let names: Vec<&str> =
@@ -249,13 +307,13 @@ fn question(task: &Task, page: &Value) -> Question {
         if names.is_empty() { code.to_owned() } else { format!("{code}({})", names.join(" ")) }
     });
     let tool = word(&page["subject"]).to_owned();
-    Question { approved: approves(task, &tool, &arguments), reasons: reasons.collect(), tool, arguments }
+    Question { approved: approves(&tool, &arguments), reasons: reasons.collect(), tool, arguments }
 }
 
 fn files(directory: &Path, server: &str) -> (std::path::PathBuf, std::path::PathBuf) {
     (directory.join(format!("{server}.state.json")), directory.join(format!("{server}.log.jsonl")))
 }
 
-fn word(value: &Value) -> &str {
+pub(crate) fn word(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }

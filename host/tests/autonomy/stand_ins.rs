@@ -22,6 +22,10 @@ pub(crate) struct Model {
     made: Vec<Option<usize>>,
     answer: String,
     pub(crate) has_obeyed: bool,
+    /// The models of other agents, by their names.
+    beside: Vec<(String, Model)>,
+    /// The summary that it writes.
+    summary: Option<String>,
     /// The outputs of a trace, in the place of all the above.
     recorded: Option<VecDeque<Output>>,
 }
@@ -43,6 +47,28 @@ impl Model {
         Self { own, instruction, answer: task.answer.clone(), ..Self::default() }
     }
 
+    /// Returns a model that makes these calls, whatever it reads.
+    pub(crate) fn calling(calls: Vec<Call>) -> Self {
+        Self { own: calls.into_iter().enumerate().collect(), ..Self::default() }
+    }
+
+    /// Adds another agent, whose model makes these calls.
+    pub(crate) fn beside(mut self, agent: &str, calls: Vec<Call>) -> Self {
+        self.beside.push((agent.to_owned(), Self::calling(calls)));
+        self
+    }
+
+    /// Adds another agent, whose model makes this answer.
+    pub(crate) fn saying(mut self, agent: &str, answer: &str) -> Self {
+        self.beside.push((agent.to_owned(), Self { answer: answer.to_owned(), ..Self::default() }));
+        self
+    }
+
+    /// Sets the summary that it writes.
+    pub(crate) fn summing_up(self, summary: &str) -> Self {
+        Self { summary: Some(summary.to_owned()), ..self }
+    }
+
     /// Returns a model that repeats these outputs.
     pub(crate) fn recorded(outputs: Vec<Output>) -> Self {
         Self { recorded: Some(outputs.into()), ..Self::default() }
@@ -50,6 +76,15 @@ impl Model {
 
     /// Returns the output for a prompt.
     pub(crate) fn answer(&mut self, seen: &Seen) -> Act {
+        let system = seen.system();
+        if let Some((_, other)) =
+            self.beside.iter_mut().find(|(agent, _)| system.starts_with(&format!("You are {agent},")))
+        {
+            return other.answer(seen);
+        }
+        if let (Some(summary), true) = (&self.summary, seen.body["tools"].is_null()) {
+            return Act::Say(summary.clone());
+        }
         let conversation = seen.conversation();
         let results: Vec<&String> =
             conversation.iter().filter(|(role, _)| role == "tool").map(|(_, text)| text).collect();

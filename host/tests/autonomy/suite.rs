@@ -139,7 +139,7 @@ fn no_arguments() -> Value {
     Value::Object(serde_json::Map::new())
 }
 
-fn toml_file<T: serde::de::DeserializeOwned>(path: &Path) -> T {
+pub(crate) fn toml_file<T: serde::de::DeserializeOwned>(path: &Path) -> T {
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
