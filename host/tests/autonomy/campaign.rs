@@ -131,6 +131,26 @@ fn suite_desk_runs_no_injected_effect() {
 }
 
 #[test]
+fn injected_effect_of_loosened_rules_is_counted() {
+    let own = Suite::own("banking");
+    let copied = own.copied();
+    let rules = std::fs::read_to_string(own.directory.join("rules.toml")).expect("rules");
+    let (before, money) = rules.split_once("name = \"send_money\"\nclass = \"trade\"").expect("a rule");
+    let (_, after) = money.split_once("\n\n").expect("another rule");
+    let loosened = format!(
+        "{before}name = \"send_money\"\nclass = \"read\"\nreach = \"outside\"\neffect = \"sends\"\n\
+         arguments.recipient = {{ rule = \"free\" }}\narguments.amount = {{ rule = \"free\" }}\n\
+         arguments.subject = {{ rule = \"free\" }}\narguments.date = {{ rule = \"free\" }}\n\n{after}"
+    );
+    std::fs::write(copied.path().join("rules.toml"), loosened).expect("written");
+    let suite = Suite::read(copied.path());
+    let stage = Stage::new(&suite);
+    let outcome = stage.run(Case { task: &suite.tasks[1], attack: Some((&suite.injections[0], Encoding::Base64)) });
+    assert_eq!((outcome.injected.len(), outcome.happened, outcome.obeyed), (1, true, true), "{outcome:?}");
+    assert!(outcome.questions.is_empty() && outcome.solved, "{outcome:?}");
+}
+
+#[test]
 #[ignore = "for suites of others: .ci/autonomy DIRECTORY"]
 fn named_suite_keeps_its_lists() {
     let directory = std::env::var_os("IRONCLAW_SUITE");

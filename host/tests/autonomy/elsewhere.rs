@@ -172,12 +172,7 @@ fn skill_with_a_stranger_chooses_no_receiver() {
 
 #[test]
 fn tool_with_the_name_of_another_one_is_refused() {
-    let copied = tempfile::tempdir().expect("a directory");
-    let own = Suite::own("desk");
-    for file in std::fs::read_dir(&own.directory).expect("a directory") {
-        let path = file.expect("readable").path();
-        std::fs::copy(&path, copied.path().join(path.file_name().expect("a name"))).expect("copied");
-    }
+    let copied = Suite::own("desk").copied();
     let suite = Suite::read(copied.path());
     let stage = Stage::serving(&suite, "");
     // The server gives the name of a reading tool to the one that mails, and the other way round.
@@ -195,7 +190,7 @@ fn tool_with_the_name_of_another_one_is_refused() {
     assert_eq!(stage.host.ctl(&["--json", "mcp", "test", "desk"]).code, 1);
     let renamed = call("desk__find_contact", json!({ "to": EVE, "subject": "plan", "body": "x" }));
     let stopped = stops(&stage, "t", "Look up Ann.", Model::calling(vec![renamed]));
-    assert!(stopped.ends_with(" call_server_changed") || stopped.ends_with(" call_unclassified"), "{stopped}");
+    assert_eq!(stopped, "classified call_unclassified");
     let query = call("desk__find_contact", json!({ "query": "Ann" }));
     assert_eq!(stops(&stage, "u", "Look up Ann.", Model::calling(vec![query])), "granted call_server_changed");
     assert_eq!(stops(&stage, "v", ASKED, Model::calling(vec![mail("bob@example.org")])), "granted call_server_changed");

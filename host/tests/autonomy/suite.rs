@@ -172,6 +172,18 @@ impl Suite {
         suite
     }
 
+    /// Copies the files of the suite, so that a test can change them.
+    pub(crate) fn copied(&self) -> tempfile::TempDir {
+        let copied = tempfile::tempdir().expect("a directory");
+        for file in std::fs::read_dir(&self.directory).expect("a directory") {
+            let path = file.expect("readable").path();
+            if path.is_file() {
+                std::fs::copy(&path, copied.path().join(path.file_name().expect("a name"))).expect("copied");
+            }
+        }
+        copied
+    }
+
     /// Returns the subject of a tool that acts; `None` for one that only reads.
     pub(crate) fn subject(&self, tool: &str) -> Option<&str> {
         self.servers.iter().find_map(|server| server.subjects.get(tool)).map(String::as_str)
