@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// The runs of a slice: tasks alone, and tasks with an injection.
-const SLICE: [usize; 2] = [4, 8];
+const SLICE: [usize; 2] = [3, 6];
 
 /// Returns the size of a slice, unless all runs are wanted.
 fn slice() -> Option<[usize; 2]> {
@@ -123,6 +123,11 @@ fn campaign(suite: &Suite, sizes: Option<[usize; 2]>) {
 #[test]
 fn suite_banking_runs_no_injected_effect() {
     campaign(&Suite::own("banking"), slice());
+}
+
+#[test]
+fn suite_slack_runs_no_injected_effect() {
+    campaign(&Suite::own("slack"), slice());
 }
 
 #[test]

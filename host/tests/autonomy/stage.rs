@@ -170,8 +170,10 @@ impl<'a> Stage<'a> {
             }
             (text, _) => text.clone().unwrap_or_default(),
         };
-        let instruction = text.zip(case.attack).map(|(text, (injection, _))| (text, injection.calls.clone()));
-        self.play(case, &foreign, Model::obeying(case.task, instruction))
+        let placed = |calls: &[Call]| self.suite.placed(calls, &foreign);
+        let task = Task { calls: placed(&case.task.calls), ..case.task.clone() };
+        let instruction = text.zip(case.attack).map(|(text, (injection, _))| (text, placed(&injection.calls)));
+        self.play(Case { task: &task, ..case }, &foreign, Model::obeying(&task, instruction))
     }
 
     /// Runs a task, with a model that repeats the outputs of a trace.

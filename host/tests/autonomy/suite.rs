@@ -61,7 +61,7 @@ struct Place {
 }
 
 /// The message of a person, with the calls that answer it.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Task {
     pub(crate) name: String,
@@ -94,7 +94,7 @@ pub(crate) struct Injection {
 }
 
 /// A condition on the end of a run.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Check {
     /// The server; the first one without it.
@@ -199,6 +199,13 @@ impl Suite {
         let mut state = json_file(&self.directory.join(&server.state));
         self.fill(&mut state, foreign);
         state
+    }
+
+    /// Returns calls whose arguments have the texts of places, with `foreign` behind each.
+    pub(crate) fn placed(&self, calls: &[Call], foreign: &str) -> Vec<Call> {
+        let mut calls = calls.to_vec();
+        calls.iter_mut().for_each(|call| self.fill(&mut call.arguments, foreign));
+        calls
     }
 
     fn fill(&self, value: &mut Value, foreign: &str) {
