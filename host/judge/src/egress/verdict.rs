@@ -181,9 +181,15 @@ impl Missing {
 
     /// Returns the next step: the command of an operator that grants this request alone.
     pub fn next_step(&self, agent: &str) -> String {
-        let Some(grant) = &self.proposal else {
-            return "no grant can have this path; request a path without dots, encoded slashes, wildcards and repeated parameters".to_owned();
-        };
+        match self.command(agent) {
+            Some(command) => format!("an operator can grant it: {command}"),
+            None => "no grant can have this path; request a path without dots, encoded slashes, wildcards and repeated parameters".to_owned(),
+        }
+    }
+
+    /// Returns the command that grants this request alone; `None` if no grant can have it.
+    pub fn command(&self, agent: &str) -> Option<String> {
+        let grant = self.proposal()?;
         let mut command = format!("ironctl egress grant {agent} {}", grant.host);
         let port = grant.port.map(|port| ("--port", port.to_string()));
         let methods = grant.methods.iter().map(|method| ("--method", method.clone()));
@@ -193,7 +199,7 @@ impl Missing {
         for (option, value) in port.into_iter().chain(methods).chain(paths).chain(secret).chain(upload) {
             command.push_str(&format!(" {option} {value}"));
         }
-        format!("an operator can grant it: {command}")
+        Some(command)
     }
 }
 
