@@ -39,6 +39,7 @@ mod people;
 pub mod port;
 mod refusals;
 mod replies;
+mod report;
 mod routes;
 mod schedules;
 mod scope;

@@ -2,4 +2,5 @@
 
 pub mod executor;
 pub mod model_socket;
+pub mod report;
 pub mod supposition;

@@ -95,6 +95,7 @@ mod e2e {
     mod receiver_policy;
     mod receivers;
     mod regressions;
+    mod report;
     pub(crate) mod requests;
     mod rests_on;
     mod role_order;

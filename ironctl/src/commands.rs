@@ -36,6 +36,7 @@ mod person;
 mod propose;
 mod quickstart;
 mod reject;
+mod report;
 mod resume;
 mod review;
 mod schedule;
@@ -66,7 +67,7 @@ pub const GLOBAL_OPTIONS: &str = "Global options";
 pub const GROUPS: [(&str, &[&str]); 8] = [
     ("Start", &["quickstart", "init", "up", "down", "service", "uninstall", "config", "backup"]),
     ("Talk", &["chat", "session", "file", "message", "delivery", "memory"]),
-    ("Decide", &["inbox", "approve", "reject", "answer", "allowance", "change"]),
+    ("Decide", &["inbox", "approve", "reject", "answer", "allowance", "change", "report"]),
     ("Agents", &["agent", "schedule"]),
     ("Reach", &["destination", "group", "mcp", "skill", "egress", "tool", "explain", "scope"]),
     ("Outside", &["model", "channel", "secret"]),
@@ -115,6 +116,8 @@ pub enum Command {
         after_help = "Example:\n  ironctl change submit --kind persona --agent assistant --payload @persona.json --reason unfriendly"
     )]
     Change(change::Action),
+    /// Count the calls and the requests of a time, and propose what saves most requests
+    Report(report::Args),
     /// Approve a call or a change
     Approve(approve::Args),
     /// Reject or withdraw a call, a question or a change
@@ -259,6 +262,7 @@ impl Command {
             Self::Person(action) => person::run(at, action).await,
             Self::Token(action) => token::run(at, action).await,
             Self::Key(action) => key::run(at, action).await,
+            Self::Report(args) => report::run(at, &args).await,
             Self::Usage(args) => usage::run(at, &args).await,
             Self::Why(args) => why::run(at, &args).await,
             Self::Explain(args) => explain::run(at, args).await,

@@ -297,6 +297,7 @@ denial_codes! {
     ChangesTooMany = "changes_too_many", 429, Operator, "Too many changes wait for a decision.";
     ShownDiffers = "shown_differs", 409, Operator, "The decision is about another text than the host shows, or a host has another address than its page showed.";
     StatusMalformed = "status_malformed", 400, Operator, "There is no such status of a change.";
+    SinceMalformed = "since_malformed", 400, Operator, "The begin of a report is not a time in the past.";
     ReasonTooLong = "reason_too_long", 400, Operator, "The reason is over its bound.";
     ReasonInvalid = "reason_invalid", 400, Operator, "The reason is empty, or over its bound.";
     NotYoursToDecide = "not_yours_to_decide", 403, Operator, "Other people decide or answer this.";

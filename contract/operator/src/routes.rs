@@ -189,6 +189,7 @@ pub const TEST_CALL: Route<1, TestCall, TestedCall> = post("/v1/tools/{tool}/tes
 pub const EXPLAIN_CALL: Route<1, ExplainCall, ExplainedCall> = post("/v1/tools/{tool}/explain");
 pub const MANIFEST_SCHEMA: Route<0, (), ManifestSchema> = get("/v1/tools/schema");
 pub const TEST_SCOPE: Route<0, TestScope, TestedScope> = post("/v1/scope/test");
+pub const REPORT: Route<0, (), Report> = get("/v1/report");
 pub const USAGE: Route<0, (), Usage> = get("/v1/usage");
 pub const LEDGER_HEAD: Route<0, (), LedgerHead> = get("/v1/audit/head");
 pub const ACCEPT_BREAK: Route<0, AcceptBreak, BreakAccepted> = post("/v1/audit/accept").within(ROTATE_SECONDS);

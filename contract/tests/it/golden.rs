@@ -15,6 +15,7 @@ mod mcp;
 mod models;
 mod operator;
 mod people;
+mod report;
 mod requests;
 mod rows;
 mod schedules;
@@ -126,6 +127,7 @@ fn all() -> Vec<Shape> {
         .chain(models::shapes())
         .chain(rows::shapes())
         .chain(calls::shapes())
+        .chain(report::shapes())
         .chain(requests::shapes())
         .chain(schedules::shapes())
         .chain(mcp::shapes())

@@ -7,8 +7,8 @@ use super::chat::{conversation, follow, history, messages, reasoning, threads, u
 use super::routes::{Route, open_to_all, route};
 use super::{
     abilities, agents, allowances, audit, backup, calls, changes, channels, configuration, dead_letters, destinations,
-    explanation, files, groups, health, mcp, memory, models, openapi, people, replies, schedules, scope, secrets,
-    sessions, settings, skills, status, stops, tokens, transcript, usage, waiting,
+    explanation, files, groups, health, mcp, memory, models, openapi, people, replies, report, schedules, scope,
+    secrets, sessions, settings, skills, status, stops, tokens, transcript, usage, waiting,
 };
 use crate::registry::Role::{Admin, Member, Owner};
 use ironclaw_operator::FILE_PUT_BYTES_MAX;
@@ -71,6 +71,7 @@ fn routes_of_waiting_and_channels() -> Vec<Route> {
             "Begin the counts of an agent's approval requests anew; a member only of their own",
             waiting::reset,
         ),
+        route(REPORT, Member, "Calls and requests of a time; a member sees only their own", report::show),
         route(ALLOWANCES, Member, "Allowances; a member sees only their own", allowances::list),
         route(ADD_ALLOWANCE, Member, "Add an allowance for the caller exactly as shown", allowances::add),
         route(REVIEW_ALLOWANCE, Member, "The page of a new allowance; records nothing", allowances::review),

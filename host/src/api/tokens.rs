@@ -140,21 +140,36 @@ fn managed(tx: &ReadTx<'_>, id: &str, current: &TokenId, by: &Person) -> Result<
 
 /// Returns the end of a token that is made at `now`: a duration from then, or RFC 3339.
 pub(super) fn end_of(text: &str, now: i64) -> Result<i64, Answer> {
-    if let Ok(at) = text.parse::<Timestamp>() {
-        return Ok(at.as_millisecond());
-    }
-    let refuse = || {
+    instant(text, now, Side::After).ok_or_else(|| {
         let message = format!(
             "invalid expiry {}: give a duration such as 30d, or RFC 3339 such as 2027-01-31T12:00:00Z",
             quoted(text)
         );
-        Answer::from(Refusal::new(DenialCode::ExpiryMalformed, message))
+        Refusal::new(DenialCode::ExpiryMalformed, message).into()
+    })
+}
+
+/// The side of now on which a duration ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Before,
+    After,
+}
+
+/// Returns the instant of RFC 3339, or the one at a duration from now; `None` for another text.
+pub(super) fn instant(text: &str, now: i64, side: Side) -> Option<i64> {
+    if let Ok(at) = text.parse::<Timestamp>() {
+        return Some(at.as_millisecond());
+    }
+    let span: Span = text.parse().ok()?;
+    // A day is 24 hours here, since the text has no time zone. Months and years have no length without one.
+    let length = span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()?;
+    let length = i64::try_from(length.as_millis()).ok()?;
+    let at = match side {
+        Side::Before => now.checked_sub(length),
+        Side::After => now.checked_add(length),
     };
-    let span: Span = text.parse().map_err(|_| refuse())?;
-    // A day is 24 hours here, since an expiry has no time zone. Months and years have no length without one.
-    let length = span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(|_| refuse())?;
-    let length = i64::try_from(length.as_millis()).map_err(|_| refuse())?;
-    now.checked_add(length).filter(|at| Timestamp::from_millisecond(*at).is_ok()).ok_or_else(refuse)
+    at.filter(|at| Timestamp::from_millisecond(*at).is_ok())
 }
 
 /// Returns a token as a list shows it.

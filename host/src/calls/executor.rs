@@ -111,7 +111,7 @@ impl Executor {
 }
 
 /// Returns the recorded arguments of a call, exactly those that were hashed, with the labels of its output.
-fn recorded(tx: &ReadTx<'_>, row: &CallRow, key: &ContentKey) -> Result<Labelled<Call>, Error> {
+pub(in crate::calls) fn recorded(tx: &ReadTx<'_>, row: &CallRow, key: &ContentKey) -> Result<Labelled<Call>, Error> {
     let damaged = || ironclaw_state::Error::Stored(format!("the output of {} is damaged", row.id));
     let output = items::find(tx, row.output)?.ok_or_else(damaged)?;
     let body: OutputBody = serde_json::from_str(&items::body(tx, &output, key)?).map_err(|_| damaged())?;

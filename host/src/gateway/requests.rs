@@ -22,7 +22,7 @@ pub use ironclaw_store::tables::waiting::requests::{
     Row, approved, find_by_call, finish, is_any_due, list_for_task, list_for_turn, running,
 };
 pub use notice::{notify_stopped, notify_unknown, record_unknown};
-pub use page::arguments;
+pub use page::{arguments, effect};
 pub use reasons::{codes, is_for_grant};
 pub use using::{Permitted, Running, use_approvals};
 

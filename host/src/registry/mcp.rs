@@ -7,6 +7,7 @@ pub mod address;
 pub mod hosts;
 pub mod issuer;
 pub mod login;
+pub mod looser;
 mod proposed;
 mod registration;
 mod server_tools;

@@ -136,6 +136,24 @@ fn server(at: usize, server: &mut Value) {
     server["agents"] = json!([{ "agent": "assistant", "tools": names }, { "agent": "coder", "tools": [names[0]] }]);
 }
 
+/// Returns the report of a usual week.
+fn week() -> Value {
+    let mut report = sample("report");
+    // The command of an allowance is usually longer than a line, and a terminal breaks it.
+    report["changes"][0]["command"] = json!("ironctl allowance add clerk http_fetch --field method=GET --count 9");
+    let effects = [
+        "FILE is `ironctl mcp show papers --manifest`, with this for \"search_notes\": class read in place of send",
+        "messages begin with /allow +send if such a call is wanted",
+    ];
+    let commands = ["ironctl mcp confirm papers --digest 0fc4 --manifest FILE", "ironctl chat clerk --allow +send"];
+    for (effect, command) in effects.into_iter().zip(commands) {
+        let mut change = report["changes"][0].clone();
+        (change["effect"], change["command"], change["saves"]) = (json!(effect), json!(command), json!(4));
+        report["changes"].as_array_mut().expect("a list").push(change);
+    }
+    report
+}
+
 /// Returns calls, questions and changes, of which some wait.
 fn month_of_waiting() -> Value {
     let status = |at: usize| json!(["pending", "done", "rejected", "failed"][at % 4]);
@@ -218,6 +236,7 @@ fn answer(line: &str) -> Answer {
             letter["recipient"] = json!("ana-maria@chat.example.org");
             letter["reason"] = json!("the webhook answered 410 after 5 attempts within 24 hours");
         }),
+        "GET /v1/report" => week(),
         "GET /v1/usage" => json!({
             "rows": month("usage_row", 28, |at, row| {
                 row["agent"] = json!(AGENTS[at % 5]);
@@ -299,6 +318,7 @@ const LISTS: &[(&str, &[&str])] = &[
     ("presets", &["model", "presets"]),
     ("question", &["why", "qst_01kagq8t000000000000000001"]),
     ("question_page", &["inbox", "show", "qst_01kagq8t000000000000000001"]),
+    ("report", &["report"]),
     ("request", &["why", "req_01kagq8t000000000000000001"]),
     ("schedules", &["schedule", "list"]),
     ("secrets", &["secret", "list"]),

@@ -13,7 +13,6 @@ use ironclaw_judge::Class;
 use ironclaw_judge::call::Reason;
 use ironclaw_judge::manifest::server;
 use ironclaw_operator::{DenialCode, Remedy, Supposition};
-use ironclaw_text::shell::quoted;
 use serde_json::{Map, Value};
 
 /// The host of a proposed grant.
@@ -174,16 +173,8 @@ fn repeated(agent: &Agent, catalogue: &Catalogue, made: &calls::Call) -> Option<
     if allowance::refused_tool(&terms.manifest).is_some() {
         return None;
     }
-    let arguments: Map<String, Value> = serde_json::from_str(&made.arguments).ok()?;
-    let mut command = format!("ironctl allowance add {} {}", agent.name, made.tool);
-    for name in allowance::control_fields(&terms.manifest) {
-        match arguments.get(name) {
-            None => {}
-            Some(Value::String(text)) => {
-                command.push_str(&format!(" --field {}", quoted(&format!("{name}={text}"))));
-            }
-            Some(value) => command.push_str(&format!(" --field {}", quoted(&format!("{name}={value}")))),
-        }
-    }
+    let mut fields: Map<String, Value> = serde_json::from_str(&made.arguments).ok()?;
+    fields.retain(|name, _| allowance::control_fields(&terms.manifest).any(|control| control == name));
+    let command = allowance::command(&agent.name, &made.tool, &fields);
     Some(remedy("repeat it for this person without a question", command + " --count 10 --until 7d"))
 }

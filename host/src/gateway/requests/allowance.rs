@@ -13,7 +13,7 @@ pub use coverage::{
     usable,
 };
 pub use given::read_texts;
-pub use offers::{Offer, UNTIL, offers};
+pub use offers::{Offer, UNTIL, command, compared, fixed_fields, offers};
 pub use page::{Shown, show};
 
 use crate::registry::allowances::{self, Allowance};

@@ -34,7 +34,7 @@ use serde_json::{Map, Value};
 
 /// Returns the effect of a call in the words of the host: the server, the tool and its class, then its manifest's sentence with the
 /// values.
-pub(super) fn effect(tool: &str, terms: Option<&Terms>, class: Class, arguments: &Map<String, Value>) -> String {
+pub fn effect(tool: &str, terms: Option<&Terms>, class: Class, arguments: &Map<String, Value>) -> String {
     let mut rest = terms.map_or("runs", |terms| terms.manifest.effect.as_str());
     let mut words = match terms.and_then(|terms| terms.of_server.as_ref()) {
         Some(OfServer { server, tool, .. }) => {

@@ -146,6 +146,15 @@ impl Catalogue {
         Self { has_skills, ..self }
     }
 
+    /// Returns the catalogue with another manifest for the tool of a server with its name.
+    #[must_use]
+    pub fn with_manifest(mut self, manifest: &Manifest) -> Self {
+        for tool in self.of_servers.iter_mut().filter(|tool| tool.manifest.name == manifest.name) {
+            Arc::make_mut(tool).manifest = manifest.clone();
+        }
+        self
+    }
+
     /// Returns whether the definitions of its tools of servers are too long for a prompt. Then a model gets two levels.
     pub fn is_large(&self) -> bool {
         self.level == Level::Found

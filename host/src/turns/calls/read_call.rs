@@ -38,6 +38,12 @@ impl ReadCall {
         Self { inputs, ..Self::read(WantedCall { tool, arguments }) }
     }
 
+    /// Returns the call with the same values, which are bound to no handle.
+    #[must_use]
+    pub fn unbound(&self) -> Self {
+        Self { inputs: Vec::new(), ..self.clone() }
+    }
+
     /// Returns the arguments; `None` if they are no object, for which the judgement refuses the call.
     pub fn arguments(&self) -> Option<&Map<String, Value>> {
         self.arguments.as_ref().ok()

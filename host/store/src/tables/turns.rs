@@ -2,6 +2,7 @@
 
 mod call;
 mod inputs;
+pub mod recent;
 
 pub use call::{CallOutcome, CallRow, CallState, Runs};
 pub use inputs::{insert_input, used_handles};

@@ -14,6 +14,7 @@ use ironclaw_store::record::Record;
 use ironclaw_store::refusal::Denied;
 use ironclaw_store::tables::waiting::requests::{self, Row};
 use ironclaw_store::times::DAY_MS;
+use ironclaw_text::shell::quoted;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,15 +73,17 @@ pub fn offers(tx: &ReadTx<'_>, record: &Record, by: &Person, loopback: Loopback)
         let Some(agent) = registry::agent_by_id(tx, agent)? else { continue };
         let until = tx.wall() + TIME_MS;
         let new = New { agent, tool, fields: same.fields, count: COUNT, until, loopback };
-        if let Some(compared) = compared(tx, record, by, &new)? {
-            offers.push(Offer { new, messages, days, compared });
+        match compared(tx, record, by, &new) {
+            Ok(Some(compared)) => offers.push(Offer { new, messages, days, compared }),
+            Ok(None) | Err(Denied::Refused(_)) => {}
+            Err(Denied::Failed(error)) => return Err(error),
         }
     }
     Ok(offers)
 }
 
 /// Returns the control fields of a request that an allowance could have covered.
-fn fixed_fields(tx: &ReadTx<'_>, record: &Record, row: &Row) -> Result<Option<Map<String, Value>>, Error> {
+pub fn fixed_fields(tx: &ReadTx<'_>, record: &Record, row: &Row) -> Result<Option<Map<String, Value>>, Error> {
     let terms = mcp::terms(tx, row.agent, &row.tool)?.filter(|_| has_lifted_reasons(row));
     let Some(terms) = terms else { return Ok(None) };
     // The arguments of an erased or a damaged request are gone.
@@ -89,16 +92,28 @@ fn fixed_fields(tx: &ReadTx<'_>, record: &Record, row: &Row) -> Result<Option<Ma
     Ok(Some(arguments))
 }
 
-/// Compares an offer with the requests in the record. Returns `None` for one that no allowance may have, that would have let a rejected
-/// request through, or that an allowance covers already.
-fn compared(tx: &ReadTx<'_>, record: &Record, by: &Person, new: &New) -> Result<Option<Compared>, Error> {
+/// Compares an allowance that its person could add with the requests in the record. Returns `None` for one that no allowance may have, or
+/// that an allowance covers already.
+///
+/// # Errors
+/// Refuses one that would have let a rejected request through.
+pub fn compared(tx: &ReadTx<'_>, record: &Record, by: &Person, new: &New) -> Result<Option<Compared>, Denied<Error>> {
     let Ok(terms) = check(new, &mcp::catalogue(tx, &new.agent)?, tx.wall()) else { return Ok(None) };
     if !covering(tx, by.id, new.agent.id, &terms, &new.fields)?.is_empty() {
         return Ok(None);
     }
-    match compare(tx, record, by, new, &terms.manifest) {
-        Ok(compared) => Ok(Some(compared)),
-        Err(Denied::Refused(_)) => Ok(None),
-        Err(Denied::Failed(error)) => Err(error),
+    compare(tx, record, by, new, &terms.manifest).map(Some)
+}
+
+/// Returns the command that adds an allowance with these control fields, up to its count and its end.
+pub fn command(agent: &str, tool: &str, fields: &Map<String, Value>) -> String {
+    let mut command = format!("ironctl allowance add {agent} {tool}");
+    for (name, value) in fields {
+        let written = match value {
+            Value::String(text) => format!("{name}={text}"),
+            value => format!("{name}={value}"),
+        };
+        command.push_str(&format!(" --field {}", quoted(&written)));
     }
+    command
 }

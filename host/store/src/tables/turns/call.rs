@@ -85,7 +85,7 @@ rows! {
     }
 }
 
-fn runs(row: &Row<'_>) -> rusqlite::Result<Option<Runs>> {
+pub(super) fn runs(row: &Row<'_>) -> rusqlite::Result<Option<Runs>> {
     let text = row.get_ref("runs")?.as_str()?;
     Ok(Runs::ALL.into_iter().find(|runs| runs.name() == text))
 }

@@ -119,6 +119,18 @@ rows! {
         pub expires_at: i64,
     }
 
+    /// A request as a report counts it.
+    #[derive(Debug, Clone)]
+    pub struct Reported {
+        pub status: Status,
+        /// The message whose task it is.
+        pub root: MessageId,
+        /// Milliseconds since the epoch.
+        pub created_at: i64,
+        /// Milliseconds since the epoch: the last decision of a person.
+        pub decided_at: Option<i64>,
+    }
+
     /// An agent and the person that it works for.
     #[derive(Debug, Clone)]
     pub struct Pair {
@@ -221,6 +233,22 @@ pub fn counted_pairs(tx: &ReadTx<'_>, since: i64) -> Result<Vec<Pair>, Error> {
     let sql = "SELECT agent_id, principal FROM waiting WHERE counts = 1 AND status = 'pending' AND kind = 'req' \
                UNION SELECT agent_id, principal FROM waiting WHERE counts = 1 AND created_at >= ?1 AND kind = 'req'";
     tx.list(sql, [since], Pair::read)
+}
+
+/// The requests since `?1`, of `?2` or of everyone. Their numbers follow their times, so the older ones are not read.
+const SINCE: &str = "FROM waiting WHERE kind = 'req' AND created_at >= ?1 AND (?2 IS NULL OR principal = ?2) AND ordinal > \
+                     coalesce((SELECT ordinal FROM waiting WHERE kind = 'req' AND created_at < ?1 ORDER BY ordinal DESC LIMIT 1), 0)";
+
+/// Returns the requests since a time, on behalf of one person or of all, in their order.
+pub fn reported_since(tx: &ReadTx<'_>, since: i64, person: Option<PersonId>) -> Result<Vec<Reported>, Error> {
+    let sql = format!("SELECT status, root, created_at, decided_at {SINCE} ORDER BY ordinal");
+    tx.list(&sql, params![since, person], Reported::read)
+}
+
+/// Returns the newest of these requests, the newest first.
+pub fn newest_since(tx: &ReadTx<'_>, since: i64, person: Option<PersonId>, limit: usize) -> Result<Vec<Row>, Error> {
+    let sql = format!("SELECT * {SINCE} ORDER BY ordinal DESC LIMIT ?3");
+    tx.list(&sql, params![since, person, limit as i64], Row::read)
 }
 
 /// Takes the requests of an agent out of the counts, on behalf of one person or of all; returns the number of those that counted
