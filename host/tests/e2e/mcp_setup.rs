@@ -67,7 +67,7 @@ fn fourteen() -> Vec<Value> {
 }
 
 #[test]
-fn unknown_server_is_accepted_by_one_page_and_then_reads_unasked() {
+fn unknown_server_has_one_page_and_then_reads_unasked() {
     let (servers, host) = (ListedServers::start(), host());
     let raw = Raw::of(&host);
     let url = servers.list("mail", listed(&fourteen()));
@@ -134,7 +134,7 @@ fn upgrade_asks_about_the_changed_tools_alone() {
 }
 
 #[test]
-fn known_server_gets_its_template_and_its_twin_the_strictest_rules() {
+fn known_server_has_its_template_and_its_twin_no_looser_rule() {
     let (registry, servers) = (Registry::new(), ListedServers::start());
     let host = TestHost::own(Build::Plain);
     let port = registry.port;

@@ -167,13 +167,8 @@ fn looser_manifest_of_a_report_lets_its_call_run() {
     let change = &found["changes"][0];
     assert_eq!((&change["change"], &change["saves"]), (&json!("manifest"), &json!(2)), "{found}");
     assert!(change["effect"].as_str().expect("words").contains("class read in place of send"), "{change}");
-    let manifest = host.ctl(&["mcp", "show", "notes", "--manifest"]).ok().stdout;
-    let looser =
-        manifest.replace("class = \"send\"", "class = \"read\"").replace("rule = \"floor\"", "rule = \"free\"");
-    let file = host.home.with_file_name("looser.toml");
-    std::fs::write(&file, looser).expect("written");
-    let command = change["command"].as_str().expect("a command").replace("FILE", file.to_str().expect("UTF-8"));
-    type_command(&host, &command, &["--yes"]);
+    let command = change["command"].as_str().expect("a command");
+    type_command(&host, command, &["--yes"]);
     assert_eq!(show(&host, "notes")["tools"][0]["class"], "read");
     host.ctl(&["mcp", "grant", "a", "notes", "--yes"]);
     use_it("lilies");

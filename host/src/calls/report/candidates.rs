@@ -187,9 +187,7 @@ fn manifest(tx: &ReadTx<'_>, asking: &Asking) -> Result<Option<Candidate>, Error
         return Ok(None);
     }
     let server = &tool.server;
-    let written = canonical::to_string(&tool.tool);
-    let parts = looser.parts.join(", ");
-    let effect = format!("FILE is `ironctl mcp show {server} --manifest`, with this for {written}: {parts}");
-    let command = format!("ironctl mcp confirm {server} --digest {} --manifest FILE", looser.digest);
+    let effect = format!("{} of {server}: {}", canonical::to_string(&tool.tool), looser.parts.join(", "));
+    let command = looser.command(server, &tool.tool);
     Ok(Some(Candidate::new(SavingChange::Manifest, asking, effect, command)))
 }

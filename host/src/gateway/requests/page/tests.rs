@@ -32,7 +32,7 @@ struct Read {
 }
 
 /// Returns the entries of a section: each begins with two spaces, and its other lines with more.
-fn entries<'a>(lines: &[&'a str]) -> Vec<String> {
+fn entries(lines: &[&str]) -> Vec<String> {
     let mut entries: Vec<String> = Vec::new();
     for line in lines {
         let body = line.trim_start();
