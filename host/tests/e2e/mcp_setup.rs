@@ -9,6 +9,7 @@ use crate::support::client::Raw;
 use crate::support::host_fixture::{Build, TestHost, wait_for};
 use crate::support::listed_mcp::{Listed, ListedServers};
 use crate::support::mcp_server::PYTHON;
+use crate::support::model_server::{Act, Server};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -80,18 +81,27 @@ fn unknown_server_has_one_page_and_then_reads_unasked() {
         let row = format!("  \"{}\": ", tool["name"].as_str().expect("a name"));
         assert_eq!(lines.iter().filter(|line| line.starts_with(&row)).count(), 1, "{row}");
     }
-    for rule in ["control email, leaves: \"to\"", "free, leaves this machine [3]: \"query\""] {
+    for rule in ["control email, leaves: \"to\"", "free, leaves [3]: \"query\""] {
         assert!(lines.iter().any(|line| line.contains(rule)), "{rule} is not in\n{}", lines.join("\n"));
     }
     assert_eq!(approve(&raw, &entry).0, 200);
     wait_for("the confirmation", || show(&host, "mail")["state"] == "confirmed");
     host.ctl(&["mcp", "grant", "a", "mail", "--yes"]).ok();
-    // Five reading calls in one conversation, each after the result of the one before.
-    for number in 0..5 {
-        let (said, _) = call(&host, "t", &format!("use mail__get_message {{\"id\":\"m{number}\"}}"));
-        assert_eq!((&said["status"], &said["class"]), (&json!("done"), &json!("read")), "{said}");
-    }
-    assert_eq!(inbox(&raw), Vec::<Value>::new());
+    let model = Server::start(|seen| match seen.results().len() {
+        0 => Act::Call(String::new(), vec![("mail__list_messages".to_owned(), json!({ "folder": "inbox" }))]),
+        // No person typed the id: it is from the list.
+        read @ 1..5 => {
+            Act::Call(String::new(), vec![("mail__get_message".to_owned(), json!({ "id": format!("m{read}") }))])
+        }
+        _ => Act::Say("read".to_owned()),
+    });
+    host.add_model(&model.url());
+    host.ctl(&["agent", "set", "a", "--model", "m", "--yes"]).ok();
+    let said = host.ctl(&["--json", "chat", "a", "look at my newest mails"]).ok().json();
+    let calls = said["calls"].as_array().expect("calls");
+    assert!(calls.len() == 5 && calls.iter().all(|call| call["status"] == "done"), "{said}");
+    assert_eq!(inbox(&raw), Vec::<Value>::new(), "five reading calls of one server ask nothing");
+    host.ctl(&["agent", "set", "a", "--model", "scripted", "--yes"]).ok();
     let (said, _) = call(&host, "t", "use mail__delete_message {\"id\":\"m1\"}");
     assert_eq!(said["status"], "asked", "{said}");
 }

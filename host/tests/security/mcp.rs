@@ -141,7 +141,7 @@ fn tool_that_changes_between_two_calls_is_refused_by_name() {
 }
 
 #[test]
-fn each_changed_part_of_a_listing_is_refused_by_name() {
+fn each_changed_part_that_a_model_reads_is_refused() {
     let mut host = TestHost::with_clock().started_with("a");
     let parts = ["changed-schema", "changed-annotation", "changed-instructions"];
     let servers = parts.map(|part| HttpServer::start(&["--behave", part]));
@@ -155,13 +155,14 @@ fn each_changed_part_of_a_listing_is_refused_by_name() {
     host.shift_clock(OLD_MS);
     for (part, server) in parts.iter().zip(&servers) {
         let (said, _) = call(&host, &format!("{part}-2"), &format!("/allow send -- use {part}__count"));
-        assert_eq!(
-            (&said["status"], &said["code"]),
-            (&json!("refused"), &json!("call_server_changed")),
-            "{part}: {said}"
-        );
+        // No model gets the instructions of a server, so no person has to read them before the next call.
+        let (status, code, state, counted) = match *part {
+            "changed-instructions" => ("done", Value::Null, "confirmed", 2),
+            _ => ("refused", json!("call_server_changed"), "changed", 1),
+        };
+        assert_eq!((&said["status"], &said["code"]), (&json!(status), &code), "{part}: {said}");
         let shown = show(&host, part);
-        assert_eq!((&shown["state"], server.counted()), (&json!("changed"), 1), "{part}: {shown}");
+        assert_eq!((&shown["state"], server.counted()), (&json!(state), counted), "{part}: {shown}");
     }
     let changed = host.entries("mcp.changed");
     assert_eq!(

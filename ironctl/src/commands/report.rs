@@ -147,7 +147,7 @@ fn seconds(ms: u64) -> String {
 /// Returns the lines about a change: its effect, its command, and the newest request that it would have saved.
 fn change(at: usize, change: &ReportedChange, total: u64) -> Vec<String> {
     let ReportedChange { effect, command, saves, examples, .. } = change;
-    let mut lines = filled(&format!("{at}. {saves} of {total}"), &[effect.clone()]);
+    let mut lines = filled(&format!("{at}. {saves} of {total}"), std::slice::from_ref(effect));
     lines.push(format!("   {command}"));
     lines.extend(examples.first().map(|example| {
         let effect = example.effect.split_once("): it ").map_or(example.effect.as_str(), |(_, effect)| effect);

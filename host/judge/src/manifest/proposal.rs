@@ -12,9 +12,9 @@ use crate::class::Class;
 use serde_json::Value;
 
 /// Words in the name of a tool that only reads.
-const READS: [&str; 19] = [
-    "cat", "check", "count", "describe", "diff", "fetch", "find", "get", "info", "list", "log", "lookup", "ls",
-    "query", "read", "search", "show", "status", "tree",
+const READS: [&str; 14] = [
+    "describe", "diff", "fetch", "find", "get", "info", "list", "lookup", "ls", "read", "search", "show", "status",
+    "tree",
 ];
 
 /// Words in the name of a tool that changes something of its own.
@@ -313,6 +313,9 @@ mod tests {
             ("list_files", json!({ "readOnlyHint": false })),
             ("list_files", json!({ "destructiveHint": true })),
             ("frobnicate", json!({})),
+            ("count", json!({})),
+            ("query", json!({})),
+            ("log_entry", json!({})),
             ("create_issue", json!({ "readOnlyHint": true })),
         ] {
             assert_eq!(
