@@ -15,7 +15,7 @@ use crate::registry::live_settings::LiveSettings;
 use crate::registry::policy;
 use crate::registry::schedules::{self, names};
 use crate::registry::tools;
-use crate::registry::tools::catalogue::Catalogue;
+use crate::registry::tools::catalogue::{Catalogue, Source};
 use crate::registry::{self, Agent, Person, mcp};
 use crate::turns::budget::book::UsagePart;
 use crate::turns::calls::{self, CallState, Judgement};
@@ -73,6 +73,10 @@ fn explain_in(
         judged.iter().map(|(request, outcome)| situation(&settings, &person, request, outcome)).collect();
     let manifest = catalogue.manifest(&tool);
     let is_decided = |class: &Class| policy::decided_classes(&tool).any(|decided| decided == *class);
+    let looser = match catalogue.find(&tool) {
+        Some(Source::Server(found)) => mcp::looser::looser(tx, found).map_err(Error::from)?,
+        _ => None,
+    };
     Ok(ExplainedCall {
         known: manifest.is_some(),
         missing: catalogue.missing(&tool),
@@ -83,7 +87,7 @@ fn explain_in(
         fields: manifest.map(tools::fields).unwrap_or_default(),
         allowances: covering(tx, &agent, &person, &catalogue, &tool, &arguments)?,
         ceilings: ceilings(tx, &settings, &agent)?,
-        remedies: remedies::list(&agent, &catalogue, &call, &judged, asked.schedule.as_deref()),
+        remedies: remedies::list(&agent, &catalogue, &call, &judged, asked.schedule.as_deref(), looser.as_ref()),
         situations,
         agent: agent.name.clone(),
         person: person.name.clone(),

@@ -141,6 +141,10 @@ fn upgrade_asks_about_the_changed_tools_alone() {
         .collect();
     assert_eq!((&classes["list_events"], &classes["get_event"]), (&json!("send"), &json!("read")), "people chose them");
     assert_eq!((&classes["list_messages"], &classes["purge"]), (&json!("read"), &json!("send")));
+    // An explanation of a call has the command for what the host proposes, and none for what keeps its class.
+    let remedies = |tool: &str| host.ctl(&["--json", "explain", "a", tool, "{}"]).ok().json()["remedies"].to_string();
+    assert!(remedies("mail__list_events").contains("ironctl mcp set mail list_events --class read"));
+    assert!(!remedies("mail__delete_message").contains("ironctl mcp set"));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 use crate::calls::supposition::{Call, Outcome, Request};
 use crate::gateway::requests::allowance;
 use crate::registry::Agent;
+use crate::registry::mcp::looser::Looser;
 use crate::registry::tools::catalogue::{Catalogue, Source};
 use crate::registry::tools::{FIND_TOOLS, GIT_PUSH, NETWORK_COMMAND, READ_SKILL, RUN_COMMAND, SEND_MESSAGE};
 use crate::turns::calls::{self, Judgement, main_code};
@@ -29,6 +30,7 @@ pub fn list(
     call: &Call<'_>,
     judged: &[(Request, Outcome)],
     schedule: Option<&str>,
+    looser: Option<&Looser>,
 ) -> Vec<Remedy> {
     let mut all = Vec::new();
     if catalogue.manifest(call.tool).is_none() && !server::is_name_for_model(call.tool) {
@@ -48,7 +50,9 @@ pub fn list(
             }
             Judgement::NeedsPerson { class, reasons, detail } => {
                 let made = &outcome.judged.call;
-                asked(*class, reasons, detail, agent, catalogue, made)
+                let mut found = asked(*class, reasons, detail, agent, catalogue, made);
+                found.extend(proposed(catalogue, call.tool, looser));
+                found
             }
         };
         for one in found {
@@ -68,7 +72,10 @@ pub fn list(
 fn missing(code: DenialCode, agent: &Agent, catalogue: &Catalogue, tool: &str) -> Vec<Remedy> {
     let name = &agent.name;
     if let (DenialCode::CallServerChanged, Some(Source::Server(found))) = (code, catalogue.find(tool)) {
-        return vec![remedy("confirm the tool as it is now", format!("ironctl mcp confirm {}", found.server))];
+        return vec![remedy(
+            "read what the server lists now, and confirm it",
+            format!("ironctl mcp test {}", found.server),
+        )];
     }
     if catalogue.find(tool).is_none() && server::is_name_for_model(tool) {
         let server = tool.split_once("__").map_or("SERVER", |(server, _)| server);
@@ -165,6 +172,13 @@ fn asked(
         all.extend(repeated(agent, catalogue, made));
     }
     all
+}
+
+/// Returns the command that takes the rules which the host proposes for a tool of a server.
+fn proposed(catalogue: &Catalogue, tool: &str, looser: Option<&Looser>) -> Option<Remedy> {
+    let (Some(Source::Server(found)), Some(looser)) = (catalogue.find(tool), looser) else { return None };
+    let effect = format!("take the rules that the host proposes: {}", looser.parts.join(", "));
+    Some(remedy(effect, looser.command(&found.server, &found.tool)))
 }
 
 /// Returns the command that lets the person repeat the call, with the values of its control fields.
