@@ -10,8 +10,8 @@ use crate::registry::mcp::listing::Listing;
 use crate::registry::mcp::{Likeness, Proposed};
 use crate::registry::{Agent, mcp, tools};
 use ironclaw_contract::seam::change::{Change, McpConfirm};
-use ironclaw_judge::manifest::Manifest;
 use ironclaw_judge::manifest::server::{self, Tools};
+use ironclaw_judge::manifest::{self, Manifest, text};
 use ironclaw_operator::{MCP_EFFECT, McpListed, ToolArgument};
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::refusal::Denied;
@@ -26,7 +26,10 @@ const CHOSEN: &str = "the request chose it, and the host did not propose it";
 impl Check for McpConfirm {
     fn complete(&self, tx: &ReadTx<'_>, _context: &CheckContext<'_>) -> Result<Change, Denied> {
         mcp::confirmable(tx, self)?;
-        Ok(Change::McpConfirm(self.clone()))
+        // One form of each manifest, without comments: the page compares the fields.
+        let manifest = self.manifest.as_deref().and_then(|given| manifest::parse(given).ok());
+        let manifest = manifest.map(|manifests| text::to_toml(&manifests)).filter(|text| !text.is_empty());
+        Ok(Change::McpConfirm(Self { manifest, ..self.clone() }))
     }
 
     fn current(&self, tx: &ReadTx<'_>, _agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {

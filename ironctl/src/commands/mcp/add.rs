@@ -128,7 +128,10 @@ pub async fn run(at: &At, args: Args) -> Result<(), Error> {
         "digest": server.digest,
         "tools": server.tools.iter().map(for_scripts).collect::<Vec<_>>(),
     }))?;
-    table::print(at.out, &server)?;
+    // On a terminal, the page of the confirmation has the same table with the reasons.
+    if !review::is_possible(at.out) || server.problem.is_some() {
+        table::print(at.out, &server)?;
+    }
     next(at, &server, manifest).await
 }
 

@@ -64,7 +64,8 @@ fn put_summary(page: &mut Effects<'_>, server: &str, count: usize) {
     let (server, at) = (page.show(server), page.show(text_of(&page.facts["at"])));
     let held = Effects::texts(&page.facts["held"]);
     if count > 0 {
-        page.add(format!("Accept {count} tools of MCP server {server} ({at}) with the rules below."));
+        let tools = counted(count);
+        page.add(format!("Accept {tools} of MCP server {server} ({at}) with the rules below."));
     } else {
         page.add(format!("Accept the listing of MCP server {server} ({at}), with the rules of its tools as they are."));
     }
@@ -97,7 +98,7 @@ fn put_summary(page: &mut Effects<'_>, server: &str, count: usize) {
 fn put_warnings(page: &mut Effects<'_>, tools: &[Value]) {
     let looser = tools.iter().filter(|tool| has_looser(tool)).count();
     if looser > 0 {
-        page.warn(format!("LOOSER than the strictest rules: {looser} tools. [1] marks a reason below."));
+        page.warn(format!("LOOSER than the strictest rules: {}. [1] marks a reason below.", counted(looser)));
     }
     if let Some(other) = page.facts["looks_like"].as_str() {
         let other = page.show(other);
@@ -118,6 +119,11 @@ fn put_warnings(page: &mut Effects<'_>, tools: &[Value]) {
         page.warn(format!("These agents may call tools of it at once: {}.", page.list(agents)));
     }
     page.warn("The SERVER wrote what is in quotes; a model reads its descriptions.".to_owned());
+}
+
+/// Returns a number of tools in words.
+fn counted(tools: usize) -> String {
+    if tools == 1 { "1 tool".to_owned() } else { format!("{tools} tools") }
 }
 
 fn has_looser(tool: &Value) -> bool {

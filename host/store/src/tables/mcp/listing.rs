@@ -108,7 +108,8 @@ impl Listing {
 
     /// Returns the pin of a listed tool.
     pub fn pin_of(&self, tool: &Value) -> Digest {
-        let parts = serde_json::json!([self.era, tool]);
+        // Null is in the place of the instructions, so that pins of a server without them are as before.
+        let parts = serde_json::json!([self.era, null, tool]);
         Digest::of(parts.to_string().as_bytes())
     }
 }
