@@ -83,6 +83,7 @@ mod e2e {
     mod mounts;
     pub(crate) mod network_commands;
     mod notifications;
+    mod one_yes;
     pub(crate) mod packages;
     mod packages_change;
     mod people;

@@ -1,12 +1,14 @@
-//! Allowances: counted repetitions of calls that would need their person.
+//! Allowances: consents to several calls that would need their person, each with a count and an end.
 //!
 //! Plain data. An allowance names the digest of the page that its person was shown.
 
 use super::denial::DenialCode;
 use super::judgement::Principal;
 use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::ids::MessageId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// The content of a new allowance: `POST /v1/allowances/review`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -100,11 +102,12 @@ pub struct Allowance {
     pub agent: String,
     /// The kind of principal: `person`.
     pub principal: Principal,
-    /// The tool.
-    pub tool: String,
-    /// SHA-256 of the manifest of the tool, 64 hex characters.
-    pub manifest: Digest,
-    /// The value of each control field.
+    /// The tools whose calls it permits, each with the SHA-256 of its manifest and of where its calls have their effect, 64 hex characters.
+    pub tools: BTreeMap<String, Digest>,
+    /// The message with whose answer it ends; absent if only its time ends it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_answer_to: Option<MessageId>,
+    /// The value of each control field; empty for tools that only read.
     #[cfg_attr(feature = "schema", schema(value_type = Object))]
     pub fields: Value,
     /// The control fields that a call has to leave out.

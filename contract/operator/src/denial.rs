@@ -249,6 +249,7 @@ denial_codes! {
     CallWithdrawn = "call_withdrawn", 409, Operator, "The approval request was withdrawn: the agent, the tool, a role or the policy changed, or the turn was cancelled.";
     CallExpired = "call_expired", 409, Operator, "The approval request has expired, or its approvals were not used in time.";
     RequestUnknown = "request_unknown", 404, Operator, "There is no such approval request, or it is of another person.";
+    RequestAlone = "request_alone", 409, Operator, "No other call of the same output waits together with the call.";
     RequestDiff = "request_diff", 409, Operator, "The call has no diff, or the workspace can no longer give it.";
     RequestDecided = "request_decided", 409, Operator, "The approval request is already decided, or it is over.";
     AllowanceUnknown = "allowance_unknown", 404, Operator, "There is no such allowance, or it is of another person.";

@@ -225,6 +225,7 @@ events! {
     RequestApprovedBy = "request.approved_by", [Kind::Meta], "session turn request approval by shown reasons", "A person approved a call.";
     RequestDecisionRefused = "request.decision_refused", [Kind::Retract], "session turn request by code reason", "A decision about a call was refused.";
     RequestApproved = "request.approved", [Kind::Verify], "session turn request arguments_digest shown", "A call has the approvals that it needs.";
+    RequestShownTogether = "request.shown_together", [Kind::Meta], "session requests by shown", "A person approved several calls by one page.";
     RequestRejected = "request.rejected", [Kind::Retract], "session turn request by reason", "A person rejected a call.";
     RequestExpired = "request.expired", [Kind::Retract], "session turn request reason", "An approval request expired.";
     RequestWithdrawn = "request.withdrawn", [Kind::Retract], "session turn request reason", "An approval request can no longer be decided.";
@@ -240,9 +241,9 @@ events! {
     QuestionUnknown = "question.unknown", [Kind::Retract], "session turn question", "A question of a restored record may have been answered in the other history.";
     QuestionReminded = "question.reminded", [Kind::Meta], "session turn question", "A person was told that a question ends soon.";
     [Allowance]
-    AllowanceAdded = "allowance.added", [Kind::Meta], "allowance person agent tool manifest digest count expires", "A person permitted a counted repetition of calls.";
+    AllowanceAdded = "allowance.added", [Kind::Meta], "allowance person agent tools manifests digest count expires until_answer_to", "A person permitted several calls, up to a count and an end.";
     AllowanceUsed = "allowance.used", [Kind::Verify], "session turn call allowance tool uses count", "A call ran without a question by an allowance.";
-    AllowanceRemoved = "allowance.removed", [Kind::Retract], "allowance person agent tool by reason", "An allowance was removed.";
+    AllowanceRemoved = "allowance.removed", [Kind::Retract], "allowance person agent tools by reason", "An allowance was removed.";
     [Call]
     CallWouldHaveBlocked = "call.would_have_blocked", [Kind::Meta], "session turn call tool arguments_digest codes", "A dangerous mode permitted a call that these codes would have stopped in mode `enforce`.";
     CallReported = "call.reported", [Kind::Claim], "session turn call tool digest ok outcome", "The sandbox reported the result of a call.";

@@ -116,6 +116,7 @@ pub const REMOVE_NOTE: Route<2, (), Note> = delete("/v1/agents/{agent}/memory/{n
 // Changes and channels.
 pub const WAITING_LIST: Route<0, (), WaitingList> = get("/v1/waiting");
 pub const WAITING: Route<1, (), Waiting> = get("/v1/waiting/{id}");
+pub const WAITING_TOGETHER: Route<1, (), WaitingTogether> = get("/v1/waiting/{id}/together");
 pub const DECIDE: Route<1, Decision, Waiting> = post("/v1/waiting/{id}/decision");
 pub const RESET_REQUESTS: Route<1, NewRequestReset, RequestReset> = post("/v1/agents/{agent}/requests/reset");
 pub const PUSH_DIFF: Route<1, (), PushDiff> = get("/v1/waiting/{id}/diff");

@@ -250,6 +250,39 @@ pub struct CallDetails {
     pub position: u32,
     /// The number of these calls.
     pub of: u32,
+    /// The calls of these that one page can show and one yes can approve, in their order and this one among them; empty if it is alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub together: Vec<RequestId>,
+    /// What a yes can cover beside the call; absent for nothing, and for a call that waits together with others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_answer: Option<ReadsUntilAnswer>,
+}
+
+/// Further calls that a person can permit with the yes to a call: tools of a server that only read, until the turn ends.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ReadsUntilAnswer {
+    /// The name of the server.
+    pub server: String,
+    /// The names of the tools.
+    pub tools: Vec<String>,
+    /// The bound on these calls.
+    pub count: u32,
+}
+
+/// The page of several calls of one output: `GET /v1/waiting/{id}/together`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct WaitingTogether {
+    /// The calls on the page, in their order.
+    pub calls: Vec<RequestId>,
+    /// The page: lines of printable characters, each ended by a line feed.
+    pub shown: String,
+    /// SHA-256 of the page, 64 hex characters.
+    pub shown_digest: Digest,
+    /// What a yes can cover beside the calls; absent for nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_answer: Option<ReadsUntilAnswer>,
 }
 
 /// What only a question has.
@@ -358,6 +391,14 @@ pub enum Decision {
     /// Approve exactly the page with this SHA-256; the host refuses another digest.
     #[cfg_attr(feature = "schema", schema(value_type = String))]
     Approve(Digest),
+    /// Approve exactly the page with this SHA-256, and the tools that it names under `UNTIL THE ANSWER`.
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
+    ApproveUntilAnswer(Digest),
+    /// Approve each call of the page of several calls with this SHA-256.
+    #[cfg_attr(feature = "schema", schema(value_type = String))]
+    ApproveTogether(Digest),
+    /// Reject each call of that page, with a reason for the agent; the reason may be empty.
+    RejectTogether(String),
     /// Reject it, or withdraw it as its requester, with a reason for the requester; the reason may be empty.
     Reject(String),
     /// Answer a question.

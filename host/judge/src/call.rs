@@ -149,6 +149,8 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// The class of the call, if the tool is classified.
     pub class: Option<Class>,
+    /// True if the call does nothing but read, and sends a third party no value that the model chose.
+    pub is_plain_read: bool,
     /// The answer of each stage, up to the one that denied.
     pub trace: Vec<(Stage, Answer)>,
 }
@@ -182,6 +184,7 @@ pub fn would_have_blocked(trace: &[(Stage, Answer)]) -> impl Iterator<Item = Den
 pub fn judge(call: &CallContext<'_>) -> Judgement {
     let (mut trace, mut reasons) = (Vec::with_capacity(Stage::ALL.len()), Vec::new());
     let class = stages::class(call);
+    let is_plain_read = stages::is_plain_read(call);
     for stage in Stage::ALL {
         let found = if call.mode == Mode::DangerousOff && stage.is_lifted_by_modes() {
             stages::Found::Lifted
@@ -196,7 +199,7 @@ pub fn judge(call: &CallContext<'_>) -> Judgement {
             }
             stages::Found::Fault(code) => {
                 trace.push((stage, Answer::Deny(code)));
-                return Judgement { verdict: Verdict::Denied(code), class, trace };
+                return Judgement { verdict: Verdict::Denied(code), class, is_plain_read, trace };
             }
             stages::Found::Reasons(found) => {
                 let answer: fn(DenialCode) -> Answer = match call.mode {
@@ -218,5 +221,5 @@ pub fn judge(call: &CallContext<'_>) -> Judgement {
         // The stage `classified` denies such a call.
         None => Verdict::Denied(DenialCode::CallUnclassified),
     };
-    Judgement { verdict, class, trace }
+    Judgement { verdict, class, is_plain_read, trace }
 }

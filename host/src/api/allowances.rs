@@ -11,12 +11,15 @@ use axum::Json;
 use axum::extract::{Path, Query};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_judge::egress::Loopback;
-use ironclaw_operator::{Allowance, AllowanceDraft, AllowanceOffer, AllowancePage, DenialCode, NewAllowance};
+use ironclaw_operator::{
+    Allowance, AllowanceDraft, AllowanceOffer, AllowancePage, AllowanceStatus, DenialCode, NewAllowance,
+};
 use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::{Decide, Denied, Refusal};
 use serde::Deserialize;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Query of `GET /v1/allowances`.
@@ -143,22 +146,29 @@ fn number(named: &str) -> Result<i64, Answer> {
 
 pub(super) fn view(tx: &ReadTx<'_>, row: &Row) -> Result<Allowance, ironclaw_state::Error> {
     let agent = registry::name_or_id(registry::agent_by_id(tx, row.agent)?.map(|agent| agent.name), row.agent);
-    let terms = mcp::terms(tx, row.agent, &row.tool)?;
-    let manifest = terms.as_ref().map(|terms| &*terms.manifest);
-    let control: Vec<String> = manifest.into_iter().flat_map(allowance::control_fields).cloned().collect();
-    let names = manifest.into_iter().flat_map(|manifest| manifest.arguments.keys());
+    let (mut status, mut control, mut names) = (AllowanceStatus::Outdated, BTreeSet::new(), BTreeSet::new());
+    for tool in row.tools.keys() {
+        let terms = mcp::terms(tx, row.agent, tool)?;
+        // It permits calls of each tool that is as its page showed it.
+        if status == AllowanceStatus::Outdated {
+            status = allowance::status_now(tx, row, terms.as_ref())?;
+        }
+        let manifest = terms.as_ref().map(|terms| &*terms.manifest).filter(|_| row.root.is_none());
+        control.extend(manifest.into_iter().flat_map(allowance::control_fields).cloned());
+        names.extend(manifest.into_iter().flat_map(|manifest| manifest.arguments.keys()).cloned());
+    }
     Ok(Allowance {
         id: row.id.unsigned_abs(),
-        status: allowance::status_now(tx, row, terms.as_ref())?,
+        status,
         person: registry::person_name(tx, row.person)?,
         agent,
         principal: ironclaw_judge::Principal::Person,
-        tool: row.tool.clone(),
-        manifest: row.manifest,
+        tools: row.tools.clone(),
+        until_answer_to: row.root,
         fields: Value::Object(row.fields.clone()),
         absent: control.iter().filter(|name| !row.fields.contains_key(*name)).cloned().collect(),
-        anything: names.filter(|name| !control.contains(name)).cloned().collect(),
-        lifts: allowance::LIFTED.to_vec(),
+        anything: names.difference(&control).cloned().collect(),
+        lifts: allowance::lifted(row).to_vec(),
         count: row.uses_max,
         used: row.uses,
         created_at: ironclaw_ledger::rfc3339(row.created_at),

@@ -63,6 +63,7 @@ fn routes_of_waiting_and_channels() -> Vec<Route> {
     vec![
         route(WAITING_LIST, Member, "What waits or waited for people, and that the caller may see", waiting::list),
         route(WAITING, Member, "One of these, with its page", waiting::show),
+        route(WAITING_TOGETHER, Member, "The page of the calls that wait together with a call", waiting::together),
         route(DECIDE, Member, "Approve exactly the shown page, reject, or answer", waiting::decide),
         route(PUSH_DIFF, Member, "The diff of a push that waits, in parts", waiting::diff),
         route(

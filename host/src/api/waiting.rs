@@ -21,7 +21,7 @@ use ironclaw_contract::ids::{AgentId, PersonId, RequestId};
 use ironclaw_operator::{
     Approvals, Decision, DenialCode, Details, MessageView, NamedPerson, NewRequestReset, Origin, PushDiff,
     RequestReset, Requester, RequesterId, RequesterKind, Topic, Waiting as View, WaitingEntry, WaitingKind,
-    WaitingList,
+    WaitingList, WaitingTogether,
 };
 use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;
@@ -168,6 +168,18 @@ pub async fn decide(
     let id = known(&named)?;
     match (decision, id) {
         (Decision::Approve(shown), _) => api.gateway.approve(&person, token.to_string(), id, shown).await?,
+        (Decision::ApproveUntilAnswer(shown), WaitingId::Call(call)) => {
+            api.gateway.approve_until_answer(&person, token.to_string(), call, shown).await?;
+        }
+        (Decision::ApproveTogether(shown), WaitingId::Call(call)) => {
+            api.gateway.approve_together(&person, token.to_string(), call, shown).await?;
+        }
+        (Decision::RejectTogether(reason), WaitingId::Call(call)) => {
+            api.gateway.reject_together(&person, call, reason).await?;
+        }
+        (Decision::ApproveUntilAnswer(_) | Decision::ApproveTogether(_) | Decision::RejectTogether(_), _) => {
+            return Err(known_call(id).into());
+        }
         (Decision::Reject(reason), _) => api.gateway.reject(&person, id, reason).await?,
         (Decision::Answer(answer), WaitingId::Question(question)) => {
             let recorded = api.gateway.answer(&person, question, Given::try_from(answer)?).await?;
@@ -179,6 +191,25 @@ pub async fn decide(
         }
     }
     Ok(Json(whole(&api, &person, id).await?))
+}
+
+/// `GET /v1/waiting/{id}/together`: the page of the calls of one output that wait together with this one.
+pub async fn together(Caller { api, person, .. }: Caller, Path(named): Path<String>) -> Reply<WaitingTogether> {
+    let WaitingId::Call(id) = known(&named)? else { return Err(known_call(known(&named)?).into()) };
+    let all = Arc::clone(&api.gateway);
+    let found = api.state().read(move |tx| requests::together::show(tx, &all, &person, id)).await?;
+    Ok(Json(WaitingTogether {
+        calls: found.calls.iter().map(|call| call.id).collect(),
+        shown: found.text,
+        shown_digest: found.digest,
+        until_answer: found.reads.map(Into::into),
+    }))
+}
+
+/// Returns the refusal of what is no call, for a decision that only calls have.
+fn known_call(id: WaitingId) -> Refusal {
+    let refusal = Refusal::new(DenialCode::RequestAlone, format!("{id} is no call of a tool"));
+    refusal.hint(format!("decide on it alone: `ironctl inbox show {id}`"))
 }
 
 /// `POST /v1/agents/{agent}/requests/reset`

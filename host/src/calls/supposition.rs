@@ -140,7 +140,14 @@ pub fn judge_in(
     let at_once = match &judged.judgement {
         Judgement::NeedsPerson { class, reasons, .. } => {
             let (person, agent) = (call.person.id, call.agent.id);
-            let calling = Calling { person, agent, call: &judged.call, arguments: &judged.arguments };
+            let calling = Calling {
+                person,
+                agent,
+                root: None,
+                call: &judged.call,
+                arguments: &judged.arguments,
+                is_plain_read: judged.by_stages.is_plain_read,
+            };
             let needing = Needing { calling, agent: call.agent, class: *class, reasons, of_person };
             requests::answer_at_once(tx, settings, &needing)?
         }

@@ -12,7 +12,10 @@ mod ending;
 pub mod facts;
 mod notice;
 mod page;
+mod reads;
 mod reasons;
+mod sheet;
+pub mod together;
 mod using;
 pub(in crate::gateway) mod words;
 

@@ -2,7 +2,7 @@
 //!
 //! Never makes one and never counts a use: [`crate::gateway::requests::allowance`] does.
 
-use ironclaw_contract::ids::{AgentId, PersonId};
+use ironclaw_contract::ids::{AgentId, MessageId, PersonId};
 use ironclaw_ledger::Entry;
 use ironclaw_operator::LedgerEvent;
 use ironclaw_state::{Error, WriteTx};
@@ -11,6 +11,11 @@ use ironclaw_store::tables::agents as table;
 pub use ironclaw_store::tables::agents::{
     Allowance, allowances, allowances_for, insert_allowance, promised_uses, use_allowance,
 };
+
+/// Returns the names of the tools that an allowance covers, for the ledger.
+pub fn tools(allowance: &Allowance) -> String {
+    allowance.tools.keys().map(String::as_str).collect::<Vec<_>>().join(" ")
+}
 
 /// Removes an allowance, unless it is gone.
 pub fn end(tx: &mut WriteTx<'_>, allowance: &Allowance, by: Option<PersonId>, why: &str) -> Result<(), Error> {
@@ -21,7 +26,7 @@ pub fn end(tx: &mut WriteTx<'_>, allowance: &Allowance, by: Option<PersonId>, wh
         .with("allowance", allowance.id)
         .with("person", allowance.person)
         .with("agent", allowance.agent)
-        .with("tool", allowance.tool.clone())
+        .with("tools", tools(allowance))
         .reason(why);
     match by {
         Some(by) => entry.with("by", by).append(tx)?,
@@ -56,8 +61,16 @@ pub fn end_of_agent(tx: &mut WriteTx<'_>, agent: AgentId) -> Result<(), Error> {
 
 /// Removes the allowances for tools that an agent no longer has.
 pub fn end_of_tools(tx: &mut WriteTx<'_>, agent: AgentId, is_lost: impl Fn(&str) -> bool) -> Result<(), Error> {
-    let is_lost = |allowance: &Allowance| allowance.agent == agent && is_lost(&allowance.tool);
+    let is_lost = |allowance: &Allowance| allowance.agent == agent && allowance.tools.keys().all(|tool| is_lost(tool));
     end_if(tx, is_lost, "the agent no longer has the tool")
+}
+
+/// Removes the allowances that last until the answer of this task.
+pub fn end_of_answer(tx: &mut WriteTx<'_>, root: MessageId) -> Result<(), Error> {
+    for allowance in table::allowances_until_answer(tx, root)? {
+        end(tx, &allowance, None, "the turn ended")?;
+    }
+    Ok(())
 }
 
 /// Removes the allowances that are of another manifest than that of `is_current`.

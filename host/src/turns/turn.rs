@@ -16,6 +16,7 @@ pub use ironclaw_store::tables::turns::{
     failure, find, open_of, record_model_failure, working_for,
 };
 
+use crate::registry::allowances;
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::seam::message::Status;
@@ -193,6 +194,8 @@ pub fn close(
     if messages.is_empty() {
         return Err(ironclaw_state::Error::Stored(format!("{id} names none of its messages")));
     }
+    // A yes for the calls of this turn permits none of a later one, nor of another attempt.
+    allowances::end_of_answer(tx, messages::root_of(tx, newest_message(tx, id)?)?)?;
     let status = match how {
         Close::Answered | Close::Cancelled => Status::Completed,
         Close::Requeued => Status::Queued,

@@ -30,6 +30,7 @@ pub const VERSIONS: &[&str] = &[
     include_str!("schema_35.sql"),
     include_str!("schema_36.sql"),
     include_str!("schema_37.sql"),
+    include_str!("schema_38.sql"),
 ];
 
 /// The version of the first script: the oldest one that this program reads.

@@ -198,19 +198,31 @@ fn list(at: &At, all: Vec<Allowance>) -> Result<(), Error> {
         [
             one.id.to_string(),
             one.status.to_string(),
-            one.person,
-            one.agent,
-            one.tool,
+            one.person.clone(),
+            one.agent.clone(),
+            tools(&one),
             uses,
-            clock::to_the_minute(&one.expires_at),
+            match one.until_answer_to {
+                Some(_) => "the answer".to_owned(),
+                None => clock::to_the_minute(&one.expires_at),
+            },
         ]
     };
     at.out.list(all, "no allowances", ["ID", "STATUS", "PERSON", "AGENT", "TOOL", "USED", "UNTIL"], row)
 }
 
+/// Returns the names of the tools of an allowance.
+pub fn tools(one: &Allowance) -> String {
+    joined(one.tools.keys(), ", ")
+}
+
 fn print(at: &At, one: &Allowance) -> Result<(), Error> {
-    let Allowance { id, status, person, agent, tool, count, used, .. } = one;
-    at.out.line(format!("allowance {id} ({status}): {tool} by {agent} for {person}, {used} of {count} calls"))?;
+    let Allowance { id, status, person, agent, count, used, .. } = one;
+    let tools = tools(one);
+    at.out.line(format!("allowance {id} ({status}): {tools} by {agent} for {person}, {used} of {count} calls"))?;
+    if let Some(message) = one.until_answer_to {
+        at.out.line(format!("until the answer to {message}"))?;
+    }
     at.out.line(format!("until {}", clock::date_and_time(&one.expires_at)))?;
     for (name, value) in one.fields.as_object().into_iter().flatten() {
         at.out.line(format!("  {name}: {value}"))?;

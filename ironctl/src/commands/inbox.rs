@@ -4,9 +4,9 @@
 
 use super::allowance;
 use super::named_agent::NamedAgent;
-use super::review::{self, Subject, Words};
+use super::review::{self, Choice, Subject, Words};
 use super::waiting::words::{approvals, count_yours, in_a_line, one_line, requester};
-use super::waiting::{self, Asked, OUTCOME_TIMEOUT};
+use super::waiting::{self, Asked, OUTCOME_TIMEOUT, together};
 use crate::at::At;
 use crate::client::Client;
 use crate::clock;
@@ -14,7 +14,9 @@ use crate::failure::Error;
 use crate::output::table::Columns;
 use crate::output::{NARROW, Output, alternatives};
 use clap::Subcommand;
-use ironclaw_operator::{NewRequestReset, WaitingEntry, WaitingId, WaitingKind, WaitingList, WaitingStatus, routes};
+use ironclaw_operator::{
+    NewRequestReset, WaitingEntry, WaitingId, WaitingKind, WaitingList, WaitingStatus, WaitingTogether, routes,
+};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -100,12 +102,17 @@ pub async fn decide_each(at: &At) -> Result<(), Error> {
     }
     check_terminal(at.out)?;
     let client = at.client()?;
-    let (mut seen, mut not_shown) = (BTreeSet::new(), 0);
+    let (mut shown, mut not_shown) = (Shown::default(), 0);
     let mut above = NUMBER_ROWS;
-    while let Some((id, waiting)) = first_new(&client, &seen).await? {
+    while let Some((first, waiting)) = first_new(&client, &shown.seen).await? {
+        let id = first.id;
         at.out.line(format!("{waiting} to decide\n"))?;
-        seen.insert(id);
-        match decide(at.out, &client, id, Words::Inbox, above).await {
+        shown.seen.insert(id);
+        let decided = match shown.together(&client, &first).await? {
+            Some(page) => shown.decide_together(at.out, &client, id, &page, above).await,
+            None => decide(at.out, &client, id, Words::Inbox, above).await,
+        };
+        match decided {
             Ok(true) => {}
             Ok(false) => return result(not_shown),
             // Another person decided first, it expired, or this person may not decide on it: continue with the next.
@@ -132,6 +139,7 @@ async fn list(at: &At, wanted: List) -> Result<(), Error> {
         "type": kind, "status": status, "agent": of.name(), "own": own.then_some(true), "limit": limit
     });
     let WaitingList { entries, more } = at.client()?.query(routes::WAITING_LIST, [], query).await?;
+    let (entries, more) = (folded(at.out, entries), more);
     let withdrawable = entries.iter().find(|entry| entry.may_reject && !entry.yours).map(|entry| entry.id);
     let row = |entry: WaitingEntry| {
         let until = entry.status.is_open().then(|| clock::to_the_minute(&entry.expires_at));
@@ -140,7 +148,7 @@ async fn list(at: &At, wanted: List) -> Result<(), Error> {
             entry.kind.to_string(),
             entry.agent.clone().unwrap_or_default(),
             entry.status.to_string(),
-            one_line(entry.question.as_ref().unwrap_or(&entry.subject)),
+            subject(&entry),
             requester(&entry.requested_by),
             approvals(&entry),
             until.unwrap_or_default(),
@@ -151,6 +159,25 @@ async fn list(at: &At, wanted: List) -> Result<(), Error> {
         at.out.remark(format!("other people decide on some of these; `ironctl reject {id}` ends one"))?;
     }
     if more { at.out.remark("there are more: use --limit, --type, --status or --agent") } else { Ok(()) }
+}
+
+/// Leaves out each call that waits together with an earlier one, for a person: one page shows them all. A script gets each.
+fn folded(out: Output, mut entries: Vec<WaitingEntry>) -> Vec<WaitingEntry> {
+    let mut shown = BTreeSet::new();
+    entries.retain(|entry| {
+        let is_first = shown.insert(entry.id);
+        shown.extend(together::calls(entry));
+        out.is_json() || is_first
+    });
+    entries
+}
+
+/// Returns the question, the tool with the number of calls that wait together, or the kind of the change.
+fn subject(entry: &WaitingEntry) -> String {
+    match together::calls(entry).len() {
+        0 => one_line(entry.question.as_ref().unwrap_or(&entry.subject)),
+        calls => format!("{} ({calls} calls)", entry.subject),
+    }
 }
 
 async fn show(at: &At, id: WaitingId) -> Result<(), Error> {
@@ -280,11 +307,56 @@ fn result(not_shown: u64) -> Result<(), Error> {
 }
 
 /// Returns the entry with the soonest end that this person may decide on and that was not shown yet, and the number of these entries.
-async fn first_new(client: &Client, seen: &BTreeSet<WaitingId>) -> Result<Option<(WaitingId, usize)>, Error> {
+async fn first_new(client: &Client, seen: &BTreeSet<WaitingId>) -> Result<Option<(WaitingEntry, usize)>, Error> {
     let mut new = client.call(routes::WAITING_LIST, []).await?.entries;
     new.retain(|entry| entry.yours && !seen.contains(&entry.id));
+    let count = new.len();
     // The host lists the one with the soonest end first.
-    Ok(new.first().map(|first| (first.id, new.len())))
+    Ok(new.into_iter().next().map(|first| (first, count)))
+}
+
+/// What the person has seen of the inbox.
+#[derive(Default)]
+struct Shown {
+    seen: BTreeSet<WaitingId>,
+    /// The calls that the person decides on by themselves.
+    by_themselves: BTreeSet<WaitingId>,
+}
+
+impl Shown {
+    /// Returns the page of several calls that the person is to see for an entry.
+    async fn together(&self, client: &Client, entry: &WaitingEntry) -> Result<Option<WaitingTogether>, Error> {
+        if self.by_themselves.contains(&entry.id) || together::calls(entry).is_empty() {
+            return Ok(None);
+        }
+        together::page(client, entry.id).await
+    }
+
+    /// Shows the page of several calls and applies the decision of the person; returns false if the person leaves.
+    async fn decide_together(
+        &mut self,
+        out: Output,
+        client: &Client,
+        id: WaitingId,
+        page: &WaitingTogether,
+        above: usize,
+    ) -> Result<bool, Error> {
+        let calls = page.calls.iter().map(|call| WaitingId::from(*call));
+        match together::ask(out, page, Words::Inbox, above).await? {
+            Choice::Decide(decision) => {
+                self.seen.extend(calls);
+                waiting::decide(client, id, decision).await?;
+                out.report(together::outcomes(out, client, page).await.map(drop))?;
+            }
+            Choice::Each => {
+                self.by_themselves.extend(calls);
+                self.seen.remove(&id);
+            }
+            Choice::Edit | Choice::Skip => self.seen.extend(calls),
+            Choice::Quit => return Ok(false),
+        }
+        Ok(true)
+    }
 }
 
 /// Shows one of them and applies the decision or the answer of the person; returns false if the person leaves. So many lines stay

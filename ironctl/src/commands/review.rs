@@ -8,13 +8,13 @@
 mod sections;
 mod words;
 
-pub use words::Words;
+pub use words::{Offered, Words};
 
 use crate::client::Client;
 use crate::failure::Error;
 use crate::output::Output;
 use crate::terminal_line;
-use ironclaw_operator::{Decision, Digest, PersonPage, Waiting, WaitingId};
+use ironclaw_operator::{Decision, Details, Digest, PersonPage, Waiting, WaitingId, WaitingTogether};
 use sections::Sections;
 use std::io::{self, IsTerminal};
 use words::Word;
@@ -38,17 +38,30 @@ pub struct Subject<'a> {
     digest: Digest,
     /// A push, whose details have its diff.
     push: Option<(&'a Client, WaitingId)>,
+    /// What the question offers beside a yes and a no.
+    offered: Offered,
 }
 
 impl<'a> From<&'a Waiting> for Subject<'a> {
     fn from(Waiting { entry, shown, .. }: &'a Waiting) -> Self {
-        Self { id: entry.id.to_string(), page: shown, digest: entry.shown_digest, push: None }
+        let turn = matches!(&entry.details, Some(Details::Call(call)) if call.until_answer.is_some());
+        let offered = Offered { turn, ..Offered::default() };
+        Self { id: entry.id.to_string(), page: shown, digest: entry.shown_digest, push: None, offered }
+    }
+}
+
+impl<'a> From<&'a WaitingTogether> for Subject<'a> {
+    fn from(page: &'a WaitingTogether) -> Self {
+        let calls = page.calls.len();
+        let offered = Offered { turn: page.until_answer.is_some(), calls: Some(calls), ..Offered::default() };
+        Self { id: format!("{calls} calls"), page: &page.shown, digest: page.shown_digest, push: None, offered }
     }
 }
 
 impl<'a> From<&'a PersonPage> for Subject<'a> {
     fn from(page: &'a PersonPage) -> Self {
-        Self { id: "the step".to_owned(), page: &page.shown, digest: page.shown_digest, push: None }
+        let (id, offered) = ("the step".to_owned(), Offered::default());
+        Self { id, page: &page.shown, digest: page.shown_digest, push: None, offered }
     }
 }
 
@@ -57,6 +70,25 @@ impl<'a> Subject<'a> {
     pub fn with_diff(waiting: &'a Waiting, client: &'a Client) -> Self {
         let entry = &waiting.entry;
         Self { push: (entry.subject == PUSH).then_some((client, entry.id)), ..waiting.into() }
+    }
+
+    /// Returns the number of its calls, if it is a page of several.
+    pub const fn calls(&self) -> Option<usize> {
+        self.offered.calls
+    }
+
+    fn approval(&self, digest: Digest) -> Decision {
+        match self.calls() {
+            Some(_) => Decision::ApproveTogether(digest),
+            None => Decision::Approve(digest),
+        }
+    }
+
+    fn rejection(&self, reason: String) -> Decision {
+        match self.calls() {
+            Some(_) => Decision::RejectTogether(reason),
+            None => Decision::Reject(reason),
+        }
     }
 
     /// Returns the digest of the page; fails if the host names another digest. [`Output::exact`] checks the text itself.
@@ -92,6 +124,8 @@ impl<'a> Subject<'a> {
 pub enum Choice {
     /// Approve the page that was shown, or reject it.
     Decide(Decision),
+    /// Decide on each call of a page of several by itself.
+    Each,
     /// Change the text of the change, and read its page again.
     Edit,
     /// Decide later and continue with the next one.
@@ -123,13 +157,19 @@ pub async fn ask(out: Output, subject: &Subject<'_>, words: Words, above: usize)
         let Some(line) = read_answer(out, &reading.prompt(place)).await? else { return Ok(Choice::Quit) };
         reading.since_effect += ANSWER_ROWS;
         reading.unread = 0;
-        match (words.read(&line, reading.has_details()), place) {
-            (Some(Word::Approve), Place::Question) => return Ok(Choice::Decide(Decision::Approve(digest))),
-            (Some(Word::Approve), Place::More | Place::Effect) => reading.say(&reading.not_taken())?,
+        match (words.read(&line, reading.offered()), place) {
+            (Some(Word::Approve), Place::Question) => return Ok(Choice::Decide(subject.approval(digest))),
+            (Some(Word::ApproveUntilAnswer), Place::Question) => {
+                return Ok(Choice::Decide(Decision::ApproveUntilAnswer(digest)));
+            }
+            (Some(Word::Approve | Word::ApproveUntilAnswer), Place::More | Place::Effect) => {
+                reading.say(&reading.not_taken())?;
+            }
             (Some(Word::Reject), _) => {
                 let Some(reason) = read_answer(out, "reason (may be empty): ").await? else { return Ok(Choice::Quit) };
-                return Ok(Choice::Decide(Decision::Reject(reason)));
+                return Ok(Choice::Decide(subject.rejection(reason)));
             }
+            (Some(Word::Each), _) => return Ok(Choice::Each),
             (Some(Word::Details), _) => {
                 if let Some(choice) = reading.show_details().await? {
                     return Ok(choice);
@@ -141,7 +181,7 @@ pub async fn ask(out: Output, subject: &Subject<'_>, words: Words, above: usize)
             (None, Place::Effect) if line.is_empty() => reading.clear(),
             (None, Place::More | Place::Question) if line.is_empty() && reading.left() > 0 => reading.show_more(0)?,
             (None, Place::More | Place::Effect) => reading.say("nothing was decided: press Enter to read on")?,
-            (None, Place::Question) => reading.say(&words.advice())?,
+            (None, Place::Question) => reading.say(&words.advice(reading.offered()))?,
         }
     }
 }
@@ -171,8 +211,9 @@ struct Reading<'r, 'a> {
 }
 
 impl Reading<'_, '_> {
-    fn has_details(&self) -> bool {
-        !self.page.details.is_empty() || self.subject.push.is_some()
+    fn offered(&self) -> Offered {
+        let details = !self.page.details.is_empty() || self.subject.push.is_some();
+        Offered { details, ..self.subject.offered }
     }
 
     /// Returns the number of lines that were not shown yet.
@@ -200,7 +241,7 @@ impl Reading<'_, '_> {
         match place {
             Place::More => format!("-- {} more lines: Enter for more, or reject, quit -- ", self.left()),
             Place::Effect => "-- Enter for the effect and the question -- ".to_owned(),
-            Place::Question => self.words.question(self.has_details(), self.left()),
+            Place::Question => self.words.question(self.offered(), self.left()),
         }
     }
 
@@ -268,7 +309,7 @@ impl Reading<'_, '_> {
             let Some(line) = read_answer(self.out, &prompt).await? else { return Ok(Some(Choice::Quit)) };
             self.since_effect += 1;
             self.unread = 0;
-            match (line.as_str(), self.words.read(&line, false)) {
+            match (line.as_str(), self.words.read(&line, Offered::default())) {
                 ("", _) => {}
                 (_, Some(Word::Skip)) => return Ok(Some(Choice::Skip)),
                 (_, Some(Word::Quit)) => return Ok(Some(Choice::Quit)),
@@ -305,7 +346,7 @@ pub async fn agreed(out: Output, page: &PersonPage, yes: bool) -> Result<Digest,
     }
     match ask(out, &subject, Words::One, 0).await? {
         Choice::Decide(Decision::Approve(shown)) => Ok(shown),
-        Choice::Decide(_) | Choice::Edit | Choice::Skip | Choice::Quit => {
+        Choice::Decide(_) | Choice::Each | Choice::Edit | Choice::Skip | Choice::Quit => {
             Err(Error::failed("not_confirmed", "nothing was changed"))
         }
     }

@@ -4,6 +4,7 @@
 //! about a page, [`question`] for that of an agent, and [`super::inbox`].
 
 pub mod question;
+pub mod together;
 pub mod words;
 
 use super::review::{self, Choice, Subject, Words};
@@ -57,7 +58,7 @@ pub async fn ask(out: Output, client: &Client, waiting: &Waiting, words: Words, 
             decide(client, waiting.entry.id, decision).await.map(|decided| Asked::Decided(Box::new(decided)))
         }
         Choice::Edit => Ok(Asked::Edit),
-        Choice::Skip => Ok(Asked::Left),
+        Choice::Skip | Choice::Each => Ok(Asked::Left),
         Choice::Quit => Ok(Asked::Quit),
     }
 }

@@ -5,7 +5,7 @@
 use crate::chat::conversation;
 use crate::fake_host::{Answer, FakeHost, notice, view};
 use crate::terminal::Terminal;
-use crate::waiting::{Held, PAGE, approval, decision, decisions, digest, id, posts, request};
+use crate::waiting::{BOTH, Held, PAGE, approval, call_together, decision, decisions, digest, id, posts, request};
 use serde_json::{Value, json};
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -145,6 +145,61 @@ fn each_request_of_an_output_is_decided_by_its_number() {
     let streams = host.asked().into_iter().map(|asked| asked.line).filter(|line| line.contains("/events"));
     assert_eq!(streams.map(|line| line.contains("decides=true")).collect::<Vec<_>>(), [true, false, true]);
     assert_eq!(decisions(&host), [decision(&id("req", 1), json!({"reject": "too early"}))]);
+}
+
+#[test]
+fn calls_of_one_output_are_decided_by_one_page() {
+    let (host, events) = host_in_a_turn(vec![]);
+    let mut terminal = say_hello(&host, &events);
+    // The page of all waits for the event of the second call.
+    send(&events, "request", call_together(1, "pending"));
+    send(&events, "request", call_together(2, "pending"));
+    terminal.wait_for("⟦approval requests: 2 calls⟧ agent clerk waits for your decision on 2 calls\r\n");
+    terminal.wait_for("APPROVAL REQUESTS: 2 calls\r\n  Send 2 posts.\r\n");
+    let question = "⟦approval requests: 2 calls⟧ all yes, all no, each, details, later? ";
+    terminal.wait_for(question);
+    for word in ["1 yes", "yes", "all", "all yes please"] {
+        terminal.reply("", word);
+        terminal.wait_for("nothing was decided");
+        terminal.wait_for(question);
+    }
+    terminal.type_in("all yes\n");
+    terminal.wait_for("⟦approval requests: 2 calls⟧ 2 calls are approved\r\n");
+    for number in [1, 2] {
+        send(&events, "request", call_together(number, "approved"));
+    }
+    let seen = finish(terminal, events);
+    assert_eq!(decisions(&host), [decision(&id("req", 1), json!({"approve_together": digest(BOTH)}))], "{seen}");
+    assert_eq!(seen.matches("your decision on").count(), 1, "{seen}");
+}
+
+#[test]
+fn each_shows_the_calls_of_a_page_one_after_the_other() {
+    let (host, events) = host_in_a_turn(vec![]);
+    let mut terminal = say_hello(&host, &events);
+    send(&events, "request", call_together(1, "pending"));
+    send(&events, "request", call_together(2, "pending"));
+    terminal.reply("all yes, all no, each, details, later? ", "each");
+    terminal.reply(QUESTION, "1 yes");
+    terminal.wait_for(&format!("{} is approved\r\n", id("req", 1)));
+    terminal.reply("2 yes, 2 no, details, later? ", "no");
+    terminal.reply("reason (may be empty): ", "");
+    terminal.wait_for(&format!("{} is rejected\r\n", id("req", 2)));
+    finish(terminal, events);
+    assert_eq!(decisions(&host), [approval(&id("req", 1), PAGE), decision(&id("req", 2), json!({"reject": ""}))]);
+}
+
+#[test]
+fn turn_is_a_yes_for_the_tools_that_the_page_names() {
+    let (host, events) = host_in_a_turn(vec![]);
+    let mut terminal = say_hello(&host, &events);
+    let mut reading = request(1, "pending");
+    reading["details"]["call"]["until_answer"] = json!({"server": "mail", "tools": ["mail__get"], "count": 20});
+    send(&events, "request", reading);
+    terminal.reply("1 yes, 1 turn, 1 no, details, later? ", "1 turn");
+    terminal.wait_for(&format!("{} is approved\r\n", id("req", 1)));
+    finish(terminal, events);
+    assert_eq!(decisions(&host), [decision(&id("req", 1), json!({"approve_until_answer": digest(PAGE)}))]);
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use crate::chat::conversation;
 use crate::fake_host::{Answer, FakeHost, code_of, json_of, view};
 use crate::terminal::Terminal;
-use crate::waiting::{Held, PAGE, approval, decisions, id, request};
+use crate::waiting::{BOTH, Held, PAGE, approval, call_together, decision, decisions, digest, id, request};
 use serde_json::{Value, json};
 
 /// Returns a message whose turn has a call that waits.
@@ -105,4 +105,27 @@ fn why_of_a_call_has_the_summary_of_its_request() {
     let out = host.output(&["why", &id("call", 1)]);
     assert!(out.ends_with(&format!("approval request: {} is pending\n", id("req", 1))), "{out}");
     assert_eq!(host.json(&["why", &id("call", 1)])["request"], id("req", 1));
+}
+
+#[test]
+fn inbox_shows_calls_together_and_lists_them_in_one_line() {
+    let both = || Held::new([1, 2].map(|number| call_together(number, "pending")));
+    let held = both();
+    let host =
+        FakeHost::new(move |line, asked| held.answer(asked).unwrap_or_else(|| Answer::missing("unexpected", line)));
+    let (code, listed, _) = host.ironctl(&["inbox", "list"]);
+    assert_eq!((code, listed.matches("req_").count(), listed.contains("(2 calls)")), (0, 1, true), "{listed}");
+    let (_, listed, _) = host.ironctl(&["--json", "inbox", "list"]);
+    assert_eq!(json_of(&listed).as_array().map(Vec::len), Some(2), "a script gets each: {listed}");
+    let mut terminal = Terminal::running(&host, &["inbox"], Some(100));
+    terminal.wait_for("APPROVAL REQUESTS: 2 calls\r\n");
+    terminal.reply("approve, reject, each, details, skip, quit? ", "approve");
+    terminal.wait_for("nothing waits");
+    assert_eq!(decisions(&host), [decision(&id("req", 1), json!({"approve_together": digest(BOTH)}))]);
+    let held = both();
+    let host =
+        FakeHost::new(move |line, asked| held.answer(asked).unwrap_or_else(|| Answer::missing("unexpected", line)));
+    let (code, out, err) = host.ironctl(&["approve", &id("req", 2), "--together", "--yes"]);
+    assert_eq!((code, out.contains("Send 2 posts.")), (0, true), "{out}{err}");
+    assert_eq!(decisions(&host), [decision(&id("req", 2), json!({"approve_together": digest(BOTH)}))]);
 }

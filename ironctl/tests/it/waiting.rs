@@ -67,6 +67,20 @@ pub fn request(number: u32, status: &str) -> Value {
     waiting(&id("req", number), status, PAGE)
 }
 
+/// The page of both calls.
+pub const BOTH: &str = "APPROVAL REQUESTS: 2 calls\n  Send 2 posts.\n\nDETAILS\n  call 1: one\n";
+
+/// Returns one of two calls that wait together.
+pub fn call_together(number: u32, status: &str) -> Value {
+    let mut call = request(number, status);
+    call["details"]["call"]["together"] = json!([id("req", 1), id("req", 2)]);
+    call
+}
+
+fn together() -> Value {
+    json!({ "calls": [id("req", 1), id("req", 2)], "shown": BOTH, "shown_digest": digest(BOTH) })
+}
+
 /// Returns the change of the tests.
 pub fn change(status: &str) -> Value {
     waiting(ID, status, TEXT)
@@ -97,9 +111,20 @@ impl Held {
         let Some(one) = all.iter_mut().find(|one| one["id"] == id) else {
             return Some(Answer::missing("unknown", &format!("there is no {id}")));
         };
+        if rest == "together" {
+            return Some(Answer::json(together()));
+        }
+        if asked.body.get("approve_together").is_some() || asked.body.get("reject_together").is_some() {
+            let after = if asked.body.get("approve_together").is_some() { "approved" } else { "rejected" };
+            let both = [1, 2].map(|number| call_together(number, after));
+            let answer = both[usize::from(id.ends_with('2'))].clone();
+            *all = both.into();
+            return Some(Answer::json(answer));
+        }
         let (page, status) = (one["shown"].as_str().expect("a page").to_owned(), one["status"].clone());
         let after = match rest {
             "decision" if asked.body.get("approve").is_some() => "approved",
+            "decision" if asked.body.get("approve_until_answer").is_some() => "approved",
             "decision" if asked.body.get("reject").is_some() => "rejected",
             "decision" => "done",
             _ if status == "approved" => "done",

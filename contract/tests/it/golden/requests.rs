@@ -9,6 +9,7 @@ use ironclaw_operator::{
     MessageCall, NewAllowance, NewRequestReset, Principal, PushDiff, RequestReset,
 };
 use serde_json::json;
+use std::collections::BTreeMap;
 
 pub(super) fn bound() -> Bound {
     Bound::new("requests of agent clerk for ana wait", 5, 5, "decide on them")
@@ -36,8 +37,8 @@ fn allowance() -> Allowance {
         person: "ana".to_owned(),
         agent: "clerk".to_owned(),
         principal: Principal::Person,
-        tool: "http_fetch".to_owned(),
-        manifest: Digest::of(b"manifest"),
+        tools: BTreeMap::from([("http_fetch".to_owned(), Digest::of(b"manifest"))]),
+        until_answer_to: None,
         fields: json!({ "method": "POST", "url": "https://api.example/notes" }),
         absent: vec!["headers".to_owned()],
         anything: vec!["body".to_owned()],

@@ -9,8 +9,9 @@ use ironclaw_contract::ids::{
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_operator::{
     Approvals, ArgumentSource, CallDetails, ChangeDetails, Class, Decider, Decision, DenialCode, Details, NamedPerson,
-    NewAnswer, Origin, QuestionDetails, RequestReason, Requester, RequesterId, RequesterKind, ValueOrigin, ValueSource,
-    Waiting, WaitingEntry, WaitingId, WaitingKind, WaitingList, WaitingStatus,
+    NewAnswer, Origin, QuestionDetails, ReadsUntilAnswer, RequestReason, Requester, RequesterId, RequesterKind,
+    ValueOrigin, ValueSource, Waiting, WaitingEntry, WaitingId, WaitingKind, WaitingList, WaitingStatus,
+    WaitingTogether,
 };
 use serde_json::{Value, json};
 
@@ -81,9 +82,24 @@ fn call() -> Waiting {
             origins: vec![argument()],
             position: 1,
             of: 2,
+            together: Vec::new(),
+            until_answer: None,
         })),
     };
     Waiting { summary: format!("{} was rejected by ana: not today", entry.id), entry, shown: PAGE.to_owned() }
+}
+
+fn reads() -> ReadsUntilAnswer {
+    ReadsUntilAnswer { server: "notes".to_owned(), tools: vec!["notes__find".to_owned()], count: 20 }
+}
+
+/// Returns a call that reads, and that waits together with another one.
+fn read() -> Waiting {
+    let Waiting { entry, shown, summary } = call();
+    let Some(Details::Call(details)) = entry.details else { panic!("a call") };
+    let together = vec![id::<RequestId>("req", 1), id::<RequestId>("req", 2)];
+    let details = CallDetails { class: Class::Read, together, until_answer: Some(reads()), ..details };
+    Waiting { entry: WaitingEntry { details: Some(Details::Call(details)), ..entry }, shown, summary }
 }
 
 /// Returns a question that waits.
@@ -166,11 +182,28 @@ pub(super) fn shapes() -> Vec<Shape> {
         shape("operator.waiting.change", change()),
         shape("operator.waiting.unseen", Waiting { entry: WaitingEntry { details: None, ..call().entry }, ..call() }),
         shape("operator.waiting", call()),
+        shape("operator.waiting.together", read()),
+        shape("operator.reads_until_answer", reads()),
+        shape(
+            "operator.waiting_together",
+            WaitingTogether {
+                calls: vec![id::<RequestId>("req", 1), id::<RequestId>("req", 2)],
+                shown: PAGE.to_owned(),
+                shown_digest: Digest::of(PAGE.as_bytes()),
+                until_answer: Some(reads()),
+            },
+        ),
         shape("operator.new_answer", answer(Some(2), None)),
         shape("operator.new_answer.text", answer(None, Some("staging"))),
     ];
     let decisions = every!(Decision {
         "operator.decision.approve": Decision::Approve(_) => Decision::Approve(Digest::of(PAGE.as_bytes()));
+        "operator.decision.approve_until_answer": Decision::ApproveUntilAnswer(_)
+            => Decision::ApproveUntilAnswer(Digest::of(PAGE.as_bytes()));
+        "operator.decision.approve_together": Decision::ApproveTogether(_)
+            => Decision::ApproveTogether(Digest::of(PAGE.as_bytes()));
+        "operator.decision.reject_together": Decision::RejectTogether(_)
+            => Decision::RejectTogether("not now".to_owned());
         "operator.decision.reject": Decision::Reject(_) => Decision::Reject("not now".to_owned());
         "operator.decision.answer": Decision::Answer(_) => Decision::Answer(answer(Some(2), None));
     });

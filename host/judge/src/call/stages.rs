@@ -42,6 +42,15 @@ pub(super) fn class(call: &CallContext<'_>) -> Option<Class> {
     }
 }
 
+/// Returns whether a call does nothing but read, and each value for a third party is one that the person typed, or one by reference.
+pub(super) fn is_plain_read(call: &CallContext<'_>) -> bool {
+    let (Some(manifest), Some(arguments)) = (call.manifest, call.arguments) else { return false };
+    let only_reads = class(call) == Some(Class::Read) && manifest.also.is_empty();
+    let is_outward = |name: &str| manifest.arguments.get(name).is_none_or(|argument| argument.outward);
+    let is_given = |name: &str, value: &Value| call.inputs.has_whole(name) || is_typed_value(value, call.is_typed);
+    only_reads && arguments.iter().all(|(name, value)| !is_outward(name) || is_given(name, value))
+}
+
 /// Returns what a stage finds.
 pub(super) fn look(stage: Stage, call: &CallContext<'_>) -> Found {
     let Some(manifest) = call.manifest else {

@@ -77,6 +77,11 @@ impl Inputs {
         self.findings.iter().find(|finding| finding.severity == severity)
     }
 
+    /// Returns whether a handle has the whole value of an argument.
+    pub fn has_whole(&self, argument: &str) -> bool {
+        self.values.iter().any(|input| input.at == pointer("", argument))
+    }
+
     /// Returns the handle of an argument's value, if one handle has it.
     pub fn handle(&self, argument: &str) -> Option<HandleId> {
         self.values.iter().find(|input| input.argument() == argument).map(|input| input.handle)

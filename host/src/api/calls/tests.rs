@@ -128,5 +128,5 @@ fn judged(call: Call, judgement: Judgement, trace: Vec<(Stage, StageAnswer)>) ->
 
 fn found(trace: Vec<(Stage, StageAnswer)>) -> ironclaw_judge::call::Judgement {
     let verdict = ironclaw_judge::call::Verdict::NeedsPerson(Vec::new());
-    ironclaw_judge::call::Judgement { verdict, class: None, trace }
+    ironclaw_judge::call::Judgement { verdict, class: None, is_plain_read: false, trace }
 }

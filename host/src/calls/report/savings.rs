@@ -153,9 +153,17 @@ fn try_judged_again(tx: &ReadTx<'_>, all: &Gateway, row: &Row) -> Result<Option<
         Judgement::Permitted { .. } => Again::LeftOut(LeftOutOfReport::Settled),
         Judgement::Refused { .. } => Again::LeftOut(LeftOutOfReport::RefusedNow),
         Judgement::NeedsPerson { class, reasons, .. } => {
-            let calling =
-                Calling { person: row.principal, agent: agent.id, call: &judged.call, arguments: &judged.arguments };
-            if turn.principal_kind == Principal::Person && allowance::usable(tx, &calling, *class, reasons)?.is_some() {
+            let calling = Calling {
+                person: row.principal,
+                agent: agent.id,
+                root: Some(row.root),
+                call: &judged.call,
+                arguments: &judged.arguments,
+                is_plain_read: judged.by_stages.is_plain_read,
+            };
+            if turn.principal_kind == Principal::Person
+                && allowance::usable(tx, &all.settings.now().policy, &calling, *class, reasons)?.is_some()
+            {
                 return Ok(Some(Again::LeftOut(LeftOutOfReport::Settled)));
             }
             let (class, codes) = (*class, reasons.iter().map(|reason| reason.code).collect());

@@ -1,7 +1,8 @@
-//! Allowances: counted repetitions of calls that would need the person of their turn.
+//! Allowances: consents to several calls that would need the person of their turn, each with a count and an end.
 //!
-//! An allowance lifts the reasons `call_scope` and `call_origin` of a call whose control fields are exactly the fixed ones. Never lifts
-//! another reason, and never counts a use itself: [`super::use_approvals`] does, in the transaction that marks the call as running.
+//! One kind is for calls of a tool with fixed control fields, up to a time. The other one is for the tools of a server that only read, up to
+//! the answer of a task ([`super::reads`]). Never counts a use itself: [`super::use_approvals`] does, in the transaction that marks the call as
+//! running.
 
 mod coverage;
 mod given;
@@ -9,13 +10,14 @@ mod offers;
 mod page;
 
 pub use coverage::{
-    Calling, LIFTED, New, control_fields, count_use, covering, is_lifted, lifts_all, refused_tool, status, status_now,
-    usable,
+    Calling, New, control_fields, count_use, covering, is_lifted, is_lifted_by_any, lifted, lifts_all, refused_tool,
+    status, status_now, usable,
 };
 pub use given::read_texts;
 pub use offers::{Offer, UNTIL, command, compared, fixed_fields, offers};
 pub use page::{Shown, show};
 
+use super::reads::{self, Reads};
 use crate::registry::allowances::{self, Allowance};
 use crate::registry::{self, Person, Role, mcp};
 use coverage::is_current;
@@ -26,7 +28,10 @@ use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
 use ironclaw_store::record::Record;
 use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables::waiting::requests::Row;
 use ironclaw_text::excerpt::quoted;
+use serde_json::Map;
+use std::collections::BTreeMap;
 use std::fmt::Display;
 
 /// The bound on the active allowances of a person.
@@ -64,8 +69,52 @@ pub fn add(
         let refusal = Refusal::new(DenialCode::ShownDiffers, "the allowance differs from the page that was shown");
         return Err(refusal.hint("read it again: `ironctl allowance add`").into());
     }
+    make_room(tx, &by)?;
+    let made = Allowance {
+        id: 0,
+        person: by.id,
+        agent: new.agent.id,
+        tools: BTreeMap::from([(new.tool.clone(), page.manifest)]),
+        fields: new.fields.clone(),
+        root: None,
+        uses_max: new.count,
+        uses: 0,
+        created_at: tx.wall(),
+        expires_at: new.until,
+    };
+    Ok(insert(tx, made)?)
+}
+
+/// Records what a person permitted with the yes to a request, until the turn ends.
+pub(super) fn add_reads(
+    tx: &mut WriteTx<'_>,
+    by: &Person,
+    row: &Row,
+    offered: Reads,
+) -> Result<Allowance, ironclaw_state::Error> {
     let now = tx.wall();
-    let mut active = 0;
+    let Reads { tools, count, .. } = offered;
+    let made = Allowance {
+        id: 0,
+        person: by.id,
+        agent: row.agent,
+        tools,
+        fields: Map::new(),
+        root: Some(row.root),
+        uses_max: count,
+        uses: 0,
+        created_at: now,
+        expires_at: now + reads::TIME_MS,
+    };
+    insert(tx, made)
+}
+
+/// Ends the allowances of a person that permit nothing any longer.
+///
+/// # Errors
+/// Refuses the next one if the person has their number of active allowances.
+pub(super) fn make_room(tx: &mut WriteTx<'_>, by: &Person) -> Result<(), Denied<Error>> {
+    let (now, mut active) = (tx.wall(), 0);
     for held in allowances::allowances(tx)?.into_iter().filter(|held| held.person == by.id) {
         match status(&held, now) {
             AllowanceStatus::Active => active += 1,
@@ -73,31 +122,27 @@ pub fn add(
         }
     }
     if active >= OF_PERSON_MAX {
-        return Err(Refusal::over(DenialCode::AllowanceTooMany, bound_of_person(&by, active)).into());
+        return Err(Refusal::over(DenialCode::AllowanceTooMany, bound_of_person(by, active)).into());
     }
-    let mut made = Allowance {
-        id: 0,
-        person: by.id,
-        agent: new.agent.id,
-        tool: new.tool.clone(),
-        manifest: page.manifest,
-        fields: new.fields.clone(),
-        uses_max: new.count,
-        uses: 0,
-        created_at: now,
-        expires_at: new.until,
-    };
-    made.id = allowances::insert_allowance(tx, &made)?;
-    Entry::new(LedgerEvent::AllowanceAdded)
+    Ok(())
+}
+
+/// Records a new allowance with its ledger entry, and returns it with its number.
+fn insert(tx: &mut WriteTx<'_>, new: Allowance) -> Result<Allowance, ironclaw_state::Error> {
+    let made = Allowance { id: allowances::insert_allowance(tx, &new)?, ..new };
+    let mut entry = Entry::new(LedgerEvent::AllowanceAdded)
         .with("allowance", made.id)
-        .with("person", by.id)
+        .with("person", made.person)
         .with("agent", made.agent)
-        .with("tool", made.tool.clone())
-        .with("manifest", made.manifest)
+        .with("tools", allowances::tools(&made))
+        .with("manifests", Digest::of(&canonical::to_vec(&made.tools)))
         .with("digest", Digest::of(&canonical::to_vec(&made.fields)))
         .with("count", made.uses_max)
-        .with("expires", made.expires_at)
-        .append(tx)?;
+        .with("expires", made.expires_at);
+    if let Some(root) = made.root {
+        entry = entry.with("until_answer_to", root);
+    }
+    entry.append(tx)?;
     Ok(made)
 }
 
@@ -133,15 +178,15 @@ pub fn remove(tx: &mut WriteTx<'_>, by: &Person, id: i64) -> Result<Allowance, D
     Ok(found)
 }
 
-/// Removes the allowances whose tool has another manifest now, or whose standing facts are others.
+/// Removes the allowances whose tools have other manifests now, or whose standing facts are others.
 pub fn end_outdated(tx: &mut WriteTx<'_>) -> Result<(), ironclaw_state::Error> {
     let mut outdated = Vec::new();
     for allowance in allowances::allowances(tx)? {
-        let terms = mcp::terms(tx, allowance.agent, &allowance.tool)?;
-        let is_outdated = match terms {
-            Some(terms) => !is_current(tx, &allowance, &terms)?,
-            None => true,
-        };
+        let mut is_outdated = true;
+        for tool in allowance.tools.keys() {
+            let terms = mcp::terms(tx, allowance.agent, tool)?;
+            is_outdated &= terms.map(|terms| is_current(tx, &allowance, &terms)).transpose()? != Some(true);
+        }
         if is_outdated {
             outdated.push(allowance.id);
         }

@@ -55,6 +55,8 @@ pub struct Asking<'a> {
     /// The digest of tool and arguments.
     pub digest: Digest,
     pub reasons: &'a [Reason],
+    /// True if the call does nothing but read, and sends a third party no value that the model chose.
+    pub is_plain_read: bool,
 }
 
 /// The answer to a call that needs people.
@@ -95,7 +97,14 @@ pub fn ask(tx: &mut WriteTx<'_>, all: &Gateway, asking: &Asking<'_>) -> Result<A
             Status::Done | Status::Failed | Status::Queued | Status::Withdrawn | Status::Doubtful => {}
         }
     }
-    let calling = Calling { person: principal, agent: asking.agent.id, call, arguments: asking.arguments };
+    let calling = Calling {
+        person: principal,
+        agent: asking.agent.id,
+        root: Some(root),
+        call,
+        arguments: asking.arguments,
+        is_plain_read: asking.is_plain_read,
+    };
     let of_person = asking.turn.principal_kind == Principal::Person;
     let (settings, agent) = (all.settings.now(), asking.agent);
     let needing = Needing { calling, agent, class: *class, reasons: found, of_person };
@@ -123,7 +132,7 @@ pub fn answer_at_once(
 ) -> Result<Option<Asked>, ironclaw_state::Error> {
     let Needing { calling, class, reasons, of_person, .. } = needing;
     // A person gave an allowance for their own requests, and not for messages of agents.
-    if *of_person && let Some(allowance) = allowance::usable(tx, calling, *class, reasons)? {
+    if *of_person && let Some(allowance) = allowance::usable(tx, &settings.policy, calling, *class, reasons)? {
         return Ok(Some(Asked::Allowed(allowance.id)));
     }
     let Some(person) = registry::person_by_id(tx, calling.person)? else {

@@ -26,6 +26,13 @@ pub fn principal_may(rule: &Rule, class: Class, person: &Person) -> bool {
     rule.admits_principal(class, person.role)
 }
 
+/// Returns whether the yes of the person of a turn alone removes reasons of their own call: those of the person, and those of the policy if
+/// there are some.
+pub fn decides_alone(rule: &Rule, class: Class, person: &Person, needs_policy: bool) -> bool {
+    let by_policy = rule.approvals == 1 && rule.requester_may_approve && rule.admits(person.role);
+    principal_may(rule, class, person) && (by_policy || !needs_policy)
+}
+
 /// A request with what its decision needs.
 pub(super) struct Open {
     pub(super) row: Row,

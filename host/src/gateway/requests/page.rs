@@ -6,6 +6,7 @@
 mod layout;
 #[cfg(test)]
 mod tests;
+pub(super) mod together;
 
 #[cfg(test)]
 pub(super) use layout::put_facts;
@@ -13,6 +14,7 @@ pub(super) use layout::put_facts;
 use super::facts::read::Reading;
 use super::facts::{Facts, section};
 use super::reasons::{is_for_grant, origin_view};
+use super::{reads, sheet};
 use crate::gateway::review_page::Page;
 use crate::gateway::waiting::{Gateway, Shown};
 use crate::registry::policy::Rule;
@@ -21,7 +23,7 @@ use crate::registry::{self, mcp};
 use crate::sessions::store as sessions;
 use ironclaw_judge::Class;
 use ironclaw_judge::inputs::ArgumentOrigin;
-use ironclaw_operator::{CallDetails, Details, RequestReason};
+use ironclaw_operator::{CallDetails, Details, ReadsUntilAnswer, RequestReason};
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys;
 use ironclaw_store::error::Error;
@@ -35,27 +37,37 @@ use serde_json::{Map, Value};
 /// Returns the effect of a call in the words of the host: the server, the tool and its class, then its manifest's sentence with the
 /// values.
 pub fn effect(tool: &str, terms: Option<&Terms>, class: Class, arguments: &Map<String, Value>) -> String {
-    let mut rest = terms.map_or("runs", |terms| terms.manifest.effect.as_str());
-    let mut words = match terms.and_then(|terms| terms.of_server.as_ref()) {
+    let before = match terms.and_then(|terms| terms.of_server.as_ref()) {
         Some(OfServer { server, tool, .. }) => {
             let (server, tool) = (visible::name(server), visible::name(tool));
             format!("This host calls the tool {tool} of MCP server {server} (class {class}): it ")
         }
         None => format!("This host runs {tool} (class {class}): it "),
     };
+    format!("{before}{}.", words(terms, arguments))
+}
+
+/// Returns the sentence of a manifest with the values of these arguments.
+fn words(terms: Option<&Terms>, arguments: &Map<String, Value>) -> String {
+    sentence(terms, |name| match arguments.get(name) {
+        Some(Value::String(text)) => visible::name(text),
+        Some(value) => visible::name(&value.to_string()),
+        None if name == "method" => "\"GET\"".to_owned(),
+        None => "(nothing)".to_owned(),
+    })
+}
+
+/// Returns the sentence of a manifest with these words in the place of each argument.
+fn sentence(terms: Option<&Terms>, word: impl Fn(&str) -> String) -> String {
+    let mut rest = terms.map_or("runs", |terms| terms.manifest.effect.as_str());
+    let mut words = String::new();
     while let Some((before, after)) = rest.split_once('{') {
         let (name, after) = after.split_once('}').unwrap_or((after, ""));
         words.push_str(before);
-        words.push_str(&match arguments.get(name) {
-            Some(Value::String(text)) => visible::name(text),
-            Some(value) => visible::name(&value.to_string()),
-            None if name == "method" => "\"GET\"".to_owned(),
-            None => "(nothing)".to_owned(),
-        });
+        words.push_str(&word(name));
         rest = after;
     }
     words.push_str(rest);
-    words.push('.');
     words
 }
 
@@ -126,6 +138,9 @@ pub fn show(tx: &ReadTx<'_>, all: &Gateway, row: &Row) -> Result<Shown, Error> {
     let sheet = requests::list_for_output(tx, row.session, row.output)?;
     let at = sheet.iter().position(|other| *other == row.id).map_or(1, |at| at + 1);
     let (position, of) = (u32::try_from(at).unwrap_or(u32::MAX), u32::try_from(sheet.len().max(1)).unwrap_or(u32::MAX));
+    let together = sheet::waiting_with(tx, policy, row)?;
+    // The page of several calls has what a yes can cover beside them.
+    let reads = if together.is_empty() { reads::offered(tx, policy, row)? } else { None };
     let terms = mcp::terms(tx, row.agent, &row.tool)?;
     let effect = effect(&row.tool, terms.as_ref(), class, facts.arguments());
     let view = View {
@@ -138,6 +153,7 @@ pub fn show(tx: &ReadTx<'_>, all: &Gateway, row: &Row) -> Result<Shown, Error> {
         origins: &row.own.origins,
         reasons: &row.own.reasons,
         rule: policy.call_rule(class, &row.tool),
+        reads: reads.as_ref(),
         sources: sources(tx, &row.own.origins, &person)?,
         identifiers: vec![
             format!("agent {}, session {}", row.agent, row.session),
@@ -151,7 +167,9 @@ pub fn show(tx: &ReadTx<'_>, all: &Gateway, row: &Row) -> Result<Shown, Error> {
     let leaving = row.own.origins.iter().filter(|_| facts.leaves_machine());
     let origins = leaving.map(origin_view).collect();
     let arguments = Value::Object(facts.arguments().clone());
-    let details = Details::Call(CallDetails { class, arguments, origins, position, of });
+    let together = together.iter().map(|other| other.id).collect();
+    let until_answer = reads.map(ReadsUntilAnswer::from);
+    let details = Details::Call(CallDetails { class, arguments, origins, position, of, together, until_answer });
     let shown = Shown::new(text, effect, Some(details));
     Ok(Shown { facts: Some(facts.digest()), reasons: reasons(row), ..shown })
 }

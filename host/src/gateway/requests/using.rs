@@ -9,8 +9,9 @@ use super::facts::Facts;
 use super::facts::read::Reading;
 use super::{Calls, again, ending, page};
 use crate::gateway::waiting::{self, Ending, Gateway, Kind, Status, ValidApproval};
+use crate::registry::policy::Policy;
 use crate::turns::calls::{Call, CallRow};
-use crate::turns::turn::Turn;
+use crate::turns::turn::{self, Turn};
 use ironclaw_contract::ids::{AgentId, CallId, PersonId};
 use ironclaw_judge::Principal;
 use ironclaw_judge::call::{Judgement, Permit};
@@ -19,6 +20,7 @@ use ironclaw_operator::{DenialCode, LedgerEvent};
 use ironclaw_state::WriteTx;
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables::messages;
 use ironclaw_store::tables::turns::CallState;
 use ironclaw_store::tables::waiting::requests::{self, Row};
 use serde_json::{Map, Value};
@@ -88,20 +90,29 @@ pub struct Running<'a> {
 /// Uses up one use of the allowance that covers a call without a request.
 fn count_allowance(
     tx: &mut WriteTx<'_>,
+    policy: &Policy,
     running: &Running<'_>,
     judgement: &Judgement,
     facts: Facts,
 ) -> Result<Permitted, Denied<Error>> {
     let Running { turn, agent, call, arguments, .. } = running;
-    let calling = Calling { person: turn.person()?, agent: *agent, call, arguments };
-    let Some(permit) = judgement.permit(|reason| allowance::is_lifted(reason.code)) else {
+    let root = messages::root_of(tx, turn::newest_message(tx, turn.id)?)?;
+    let calling = Calling {
+        person: turn.person()?,
+        agent: *agent,
+        root: Some(root),
+        call,
+        arguments,
+        is_plain_read: judgement.is_plain_read,
+    };
+    let Some(permit) = judgement.permit(|reason| allowance::is_lifted_by_any(reason.code)) else {
         return Err(Refusal::new(DenialCode::CallNeedsPerson, "no person was asked").into());
     };
     if turn.principal_kind != Principal::Person {
         return Err(Refusal::new(DenialCode::CallNeedsPerson, "an allowance is for requests of its person").into());
     }
     let place = Entry::new(LedgerEvent::AllowanceUsed).session(turn.session).turn(turn.id);
-    if !allowance::count_use(tx, &calling, judgement, place)? {
+    if !allowance::count_use(tx, policy, &calling, judgement, place)? {
         let words = "its allowance was used up, expired or was removed; an equal call in a later message asks a person";
         return Err(Refusal::new(DenialCode::AllowanceLost, words).into());
     }
@@ -147,7 +158,7 @@ pub fn use_approvals(
         let facts = facts_of_running(tx, all, running)?;
         return match alone {
             Some(permit) => Ok(Permitted { call, _permit: permit, facts }),
-            None => count_allowance(tx, running, judgement, facts),
+            None => count_allowance(tx, &all.settings.now().policy, running, judgement, facts),
         };
     };
     let open = Open::from(row);

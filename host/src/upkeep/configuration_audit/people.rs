@@ -30,7 +30,7 @@ pub(super) fn find(tx: &ReadTx<'_>, all: &mut Vec<Finding>) -> Result<(), Error>
             allowance: u64::try_from(held.id).unwrap_or_default(),
             agent: registry::name_or_id(agent, held.agent),
             person: registry::person_name(tx, held.person)?,
-            tool: held.tool,
+            tool: allowances::tools(&held),
             uses_left: held.uses_max.saturating_sub(held.uses),
         });
     }

@@ -6,12 +6,13 @@
 use super::people::{Giver, Person, Provenance, as_pairs, given};
 use crate::rows::rows;
 use ironclaw_contract::canonical::{self, Digest};
-use ironclaw_contract::ids::{AgentId, CallId, PersonId, SessionId};
+use ironclaw_contract::ids::{AgentId, CallId, MessageId, PersonId, SessionId};
 use ironclaw_contract::seam::change::{Access, AgentRole, Egress, Packages};
 use ironclaw_judge::OwnReceiver;
 use ironclaw_state::{Error, ReadTx, WriteTx, stored_json};
 use rusqlite::params;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -299,7 +300,7 @@ pub fn delete_egress(tx: &mut WriteTx<'_>, agent: AgentId, host: &str) -> Result
 }
 
 rows! {
-    /// A counted repetition of calls that would need their person.
+    /// The consent of a person to several calls that would need them, up to a count and an end.
     #[derive(Debug, Clone)]
     pub struct Allowance {
         /// Its number.
@@ -308,11 +309,12 @@ rows! {
         pub person: PersonId = "person_id",
         /// The agent that calls.
         pub agent: AgentId = "agent_id",
-        pub tool: String,
-        /// The digest of the manifest of the tool.
-        pub manifest: Digest,
-        /// The fixed control fields.
+        /// The tools whose calls it covers, each with the digest of its manifest and of the standing facts of its calls.
+        pub tools: BTreeMap<String, Digest> as json,
+        /// The fixed control fields; none for tools that only read.
         pub fields: Map<String, Value> as json,
+        /// The message of the task that it is for, whose next answer ends it; `None` if only its time ends it.
+        pub root: Option<MessageId>,
         /// The bound on its uses.
         pub uses_max: u32,
         /// The uses so far.
@@ -331,17 +333,25 @@ pub fn allowances(tx: &ReadTx<'_>) -> Result<Vec<Allowance>, Error> {
 
 /// Returns the allowances of a person for calls of a tool by an agent; those that end first come first.
 pub fn allowances_for(tx: &ReadTx<'_>, person: PersonId, agent: AgentId, tool: &str) -> Result<Vec<Allowance>, Error> {
-    let sql = "SELECT * FROM allowances WHERE person_id = ?1 AND agent_id = ?2 AND tool = ?3 ORDER BY expires_at, id";
-    tx.list(sql, params![person, agent, tool], Allowance::read)
+    let sql = "SELECT * FROM allowances WHERE person_id = ?1 AND agent_id = ?2 ORDER BY expires_at, id";
+    let mut all: Vec<Allowance> = tx.list(sql, params![person, agent], Allowance::read)?;
+    all.retain(|allowance| allowance.tools.contains_key(tool));
+    Ok(all)
+}
+
+/// Returns the allowances that the next answer of a task ends.
+pub fn allowances_until_answer(tx: &ReadTx<'_>, root: MessageId) -> Result<Vec<Allowance>, Error> {
+    tx.list("SELECT * FROM allowances WHERE root = ?1 ORDER BY id", [root], Allowance::read)
 }
 
 /// Inserts an allowance and returns its number.
 pub fn insert_allowance(tx: &mut WriteTx<'_>, new: &Allowance) -> Result<i64, Error> {
-    let Allowance { id: _, person, agent, tool, manifest, fields, uses_max, uses, created_at, expires_at } = new;
+    let Allowance { id: _, person, agent, tools, fields, root, uses_max, uses, created_at, expires_at } = new;
+    let (tools, fields) = (canonical::to_string(tools), canonical::to_string(fields));
     tx.execute(
-        "INSERT INTO allowances (person_id, agent_id, tool, manifest, fields, uses_max, uses, created_at, expires_at) \
+        "INSERT INTO allowances (person_id, agent_id, tools, fields, root, uses_max, uses, created_at, expires_at) \
          VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9)",
-        params![person, agent, tool, manifest, canonical::to_string(fields), uses_max, uses, created_at, expires_at],
+        params![person, agent, tools, fields, root, uses_max, uses, created_at, expires_at],
     )?;
     tx.get("SELECT max(id) FROM allowances", [], |row| row.get(0))
 }

@@ -119,7 +119,7 @@ fn another_manifest_ends_allowances_at_the_start() {
     let (site, host, _) = posting_host();
     let id = add(&Raw::of(&host), &site.url("/notes"), 2);
     host.down();
-    let sql = "UPDATE allowances SET manifest = '00000000' || substr(manifest, 9)";
+    let sql = "UPDATE allowances SET tools = json_object('http_fetch', hex(zeroblob(32)))";
     assert_eq!(record::open_to_change(&host.home).execute(sql, []).expect("written"), 1);
     host.up();
     assert_eq!(why(&host, id), "the manifest of the tool changed");

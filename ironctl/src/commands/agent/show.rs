@@ -4,6 +4,7 @@
 
 use super::connection;
 use crate::clock;
+use crate::commands::allowance;
 use crate::commands::schedule::state_in_words;
 use crate::commands::usage;
 use crate::failure::Error;
@@ -146,7 +147,8 @@ fn schedule(found: &ScheduleView) -> String {
 
 fn allowance(one: &Allowance) -> String {
     let until = clock::to_the_minute(&one.expires_at);
-    format!("{}: {} for {}, {} of {} calls until {until}", one.id, one.tool, one.person, one.used, one.count)
+    let tools = allowance::tools(one);
+    format!("{}: {tools} for {}, {} of {} calls until {until}", one.id, one.person, one.used, one.count)
 }
 
 fn budget(AgentBudget { tokens_per_day, cost_per_day_micros }: &AgentBudget) -> String {

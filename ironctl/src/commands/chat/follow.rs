@@ -7,9 +7,9 @@ use super::patience::Patience;
 use super::progress::LiveTurn;
 use crate::client::{Client, MessageEvent};
 use crate::commands::inbox;
-use crate::commands::review::{self, Choice, Subject, Words};
-use crate::commands::waiting;
+use crate::commands::review::{self, Choice, Offered, Subject, Words};
 use crate::commands::waiting::words::one_line;
+use crate::commands::waiting::{self, together};
 use crate::failure::Error;
 use crate::output::Output;
 use crate::terminal_line;
@@ -54,6 +54,8 @@ pub async fn follow(
         seen: BTreeSet::new(),
         newest: String::new(),
         queue: VecDeque::new(),
+        by_themselves: BTreeSet::new(),
+        together: Vec::new(),
         question: None,
         was_closed: false,
         held: VecDeque::new(),
@@ -113,7 +115,11 @@ struct Follower<'a> {
     newest: String,
     /// Those that this person decides on here; the first one is shown.
     queue: VecDeque<Box<Waiting>>,
-    /// The question about the first one.
+    /// Those that this person decides on by themselves, although one page shows several.
+    by_themselves: BTreeSet<WaitingId>,
+    /// The calls of the page on the screen, if it shows several.
+    together: Vec<WaitingId>,
+    /// The question about the first one, or about those that wait together with it.
     question: Option<Question>,
     /// True if a question ended without an answer.
     was_closed: bool,
@@ -226,6 +232,7 @@ impl Follower<'_> {
     fn request(&mut self, request: Box<Waiting>) -> Result<(), Error> {
         let entry = &request.entry;
         if !entry.status.is_open() {
+            self.seen.insert(entry.id);
             self.open.remove(&entry.id);
             return self.ended(request);
         }
@@ -292,12 +299,22 @@ impl Follower<'_> {
     /// Applies the decision of the person on the first request.
     async fn decide(&mut self, choice: Result<Choice, Error>) -> Result<(), Error> {
         self.question = None;
+        let together = self.together.clone();
+        if matches!(choice, Ok(Choice::Each)) {
+            self.by_themselves.extend(together);
+            return self.next();
+        }
         let Some(request) = self.queue.pop_front() else { return Ok(()) };
+        self.queue.retain(|other| !together.contains(&other.entry.id));
         let id = request.entry.id;
         let decided = match choice {
             Ok(Choice::Decide(decision)) => waiting::decide(self.client, id, decision).await,
-            Ok(Choice::Edit | Choice::Skip | Choice::Quit) => {
-                self.say(&request, &format!("{id} is undecided and stays in the inbox: ironctl inbox"))?;
+            Ok(Choice::Each | Choice::Edit | Choice::Skip | Choice::Quit) => {
+                let left = match together.len() {
+                    0 => format!("{id} is undecided and stays in the inbox: ironctl inbox"),
+                    calls => format!("{calls} calls are undecided and stay in the inbox: ironctl inbox"),
+                };
+                self.say(&request, &left)?;
                 self.presence = Presence::Leaving;
                 return self.next();
             }
@@ -307,8 +324,13 @@ impl Follower<'_> {
             Ok(decided) => {
                 if !decided.entry.status.is_open() {
                     self.open.remove(&id);
+                    self.open.retain(|other| !together.contains(other));
                 }
-                self.say(&request, &one_line(&decided.summary))?;
+                let summary = match together.len() {
+                    0 => one_line(&decided.summary),
+                    calls => format!("{calls} calls are {}", decided.entry.status),
+                };
+                self.say(&request, &summary)?;
             }
             Err(error) => {
                 self.presence = Presence::Leaving;
@@ -324,16 +346,35 @@ impl Follower<'_> {
         if self.question.is_some() {
             return Ok(());
         }
+        self.together.clear();
         if let Some(request) = self.queue.front() {
+            // One page is to show it with calls of the same output whose events come next.
+            if self.are_others_unseen(&request.entry) {
+                return Ok(());
+            }
             let (request, out, client) = (request.clone(), self.out, self.client.clone());
             self.turn.end_line()?;
             let WaitingEntry { id, requested_by, .. } = &request.entry;
+            self.together = self.waiting_with(&request.entry);
+            let on = match self.together.len() {
+                0 => id.to_string(),
+                calls => format!("{calls} calls"),
+            };
             self.say(
                 &request,
-                &format!("{} {} waits for your decision on {id}", requested_by.kind, requested_by.name),
+                &format!("{} {} waits for your decision on {on}", requested_by.kind, requested_by.name),
             )?;
+            let is_one_page = !self.together.is_empty();
             self.question = Some(Box::pin(async move {
-                review::ask(out, &Subject::with_diff(&request, &client), words(&request), HEADER_ROWS).await
+                let page = if is_one_page { together::page(&client, request.entry.id).await? } else { None };
+                match page {
+                    Some(page) => together::ask(out, &page, words(&request), HEADER_ROWS).await,
+                    // Another window has decided on the others.
+                    None if is_one_page => Ok(Choice::Each),
+                    None => {
+                        review::ask(out, &Subject::with_diff(&request, &client), words(&request), HEADER_ROWS).await
+                    }
+                }
             }));
             return Ok(());
         }
@@ -341,6 +382,19 @@ impl Follower<'_> {
             self.show(event)?;
         }
         Ok(())
+    }
+
+    /// Returns whether calls that one page can show with this one have not arrived yet.
+    fn are_others_unseen(&self, entry: &WaitingEntry) -> bool {
+        !self.by_themselves.contains(&entry.id) && together::calls(entry).iter().any(|other| !self.seen.contains(other))
+    }
+
+    /// Returns the calls that one page is to show with this one; none if the person decides on it by itself.
+    fn waiting_with(&self, entry: &WaitingEntry) -> Vec<WaitingId> {
+        let is_queued = |id: &WaitingId| self.queue.iter().any(|waiting| waiting.entry.id == *id);
+        let all = together::calls(entry);
+        let is_one_page = !self.by_themselves.contains(&entry.id) && all.iter().all(is_queued);
+        if is_one_page { all } else { Vec::new() }
     }
 
     /// Ends an open question without a decision. The prompt gets what was typed.
@@ -356,7 +410,9 @@ impl Follower<'_> {
     /// Prints a line of the host about a request.
     fn say(&self, request: &Waiting, text: &str) -> Result<(), Error> {
         // A reason of another person may have brackets, too.
-        self.out.marked_line(&words(request).mark(), text)
+        let several = Some(self.together.len()).filter(|calls| *calls > 0);
+        let offered = Offered { calls: several, ..Offered::default() };
+        self.out.marked_line(&words(request).mark(offered), text)
     }
 }
 

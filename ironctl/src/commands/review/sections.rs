@@ -8,8 +8,8 @@ const DETAILS: [&str; 2] = ["DETAILS", "IDENTIFIERS"];
 /// The sections of a page that are repeated above the question if the page does not fit.
 const EFFECTS: [&str; 2] = ["EFFECT", "WARNINGS"];
 
-/// The beginning of the heading above the effect of a call.
-const CALL_EFFECT: &str = "APPROVAL REQUEST ";
+/// The beginnings of the headings above the effect of a call and of several calls.
+const CALL_EFFECTS: [&str; 2] = ["APPROVAL REQUEST ", "APPROVAL REQUESTS: "];
 
 /// The sections that a person may leave unread: none has a value that leaves, or that directs the effect.
 const OPTIONAL: [&str; 4] =
@@ -33,7 +33,7 @@ impl<'a> From<&'a str> for Sections<'a> {
         let (mut is_effect, mut is_detail, mut is_optional) = (false, false, false);
         for line in text.lines() {
             if !line.is_empty() && !line.starts_with(' ') {
-                is_effect = EFFECTS.contains(&line) || line.starts_with(CALL_EFFECT);
+                is_effect = EFFECTS.contains(&line) || CALL_EFFECTS.iter().any(|begin| line.starts_with(begin));
                 is_detail |= DETAILS.contains(&line);
                 is_optional = OPTIONAL.contains(&line);
             }

@@ -97,6 +97,7 @@ impl Asks<'_> {
             class,
             digest: judged.digest,
             reasons: &reasons,
+            is_plain_read: judged.by_stages.is_plain_read,
         };
         let asked = match &judged.judgement {
             Judgement::NeedsPerson { .. } => Some(requests::ask(tx, &self.shared.executor.gateway, &asking)?),

@@ -6,20 +6,22 @@
 mod tests;
 
 use crate::gateway::requests::facts::standing::Standing;
+use crate::gateway::requests::{decide, reads};
 use crate::registry::allowances::{self, Allowance};
+use crate::registry::policy::Policy;
 use crate::registry::tools::catalogue::{Catalogue, Terms};
 use crate::registry::tools::{self, GIT_PUSH, Runs};
-use crate::registry::{Agent, mcp};
+use crate::registry::{self, Agent, mcp};
 use crate::turns::calls::Call;
 use crate::turns::calls::http::{self, Network};
 use ironclaw_contract::canonical;
-use ironclaw_contract::ids::{AgentId, PersonId};
+use ironclaw_contract::ids::{AgentId, MessageId, PersonId};
 use ironclaw_judge::Class;
 use ironclaw_judge::call::{Judgement, Reason, Verdict};
 use ironclaw_judge::egress::Loopback;
 use ironclaw_judge::manifest::{Manifest, Reach, Rule};
 use ironclaw_ledger::Entry;
-use ironclaw_operator::{AllowanceStatus, DenialCode};
+use ironclaw_operator::{AllowanceStatus, Decider, DenialCode};
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::refusal::Refusal;
 use ironclaw_store::times::DAY_MS;
@@ -27,7 +29,7 @@ use ironclaw_text::excerpt::quoted;
 use serde_json::{Map, Value};
 
 /// The bound on the uses of an allowance.
-const USES_MAX: u32 = 20;
+pub const USES_MAX: u32 = 20;
 
 /// The bound on the time of an allowance, milliseconds.
 const TIME_MS_MAX: i64 = 30 * DAY_MS;
@@ -35,13 +37,26 @@ const TIME_MS_MAX: i64 = 30 * DAY_MS;
 /// Bytes of the fixed fields, as canonical JSON.
 const FIELDS_BYTES_MAX: usize = 4096;
 
-/// The codes of the reasons that an allowance lifts.
+/// The codes of the reasons that an allowance with fixed control fields lifts.
 pub const LIFTED: [DenialCode; 4] =
     [DenialCode::CallScope, DenialCode::CallOrigin, DenialCode::CallInput, DenialCode::CallLinkUsed];
 
-/// Returns whether an allowance lifts a reason with this code.
+/// Returns whether an allowance with fixed control fields lifts a reason with this code.
 pub fn is_lifted(code: DenialCode) -> bool {
     LIFTED.contains(&code)
+}
+
+/// Returns whether an allowance of some kind lifts a reason with this code.
+pub fn is_lifted_by_any(code: DenialCode) -> bool {
+    is_lifted(code) || reads::LIFTED.contains(&code)
+}
+
+/// Returns the codes of the reasons that an allowance lifts.
+pub const fn lifted(allowance: &Allowance) -> &'static [DenialCode] {
+    match allowance.root {
+        Some(_) => &reads::LIFTED,
+        None => &LIFTED,
+    }
 }
 
 /// Returns the control fields of a tool.
@@ -74,10 +89,18 @@ pub fn status_now(
 ) -> Result<AllowanceStatus, ironclaw_state::Error> {
     let status = status(allowance, tx.wall());
     let is_usable = match terms {
-        Some(terms) => refused_tool(&terms.manifest).is_none() && is_current(tx, allowance, terms)?,
+        Some(terms) => is_of_tool(allowance, &terms.manifest) && is_current(tx, allowance, terms)?,
         None => false,
     };
     Ok(if status == AllowanceStatus::Active && !is_usable { AllowanceStatus::Outdated } else { status })
+}
+
+/// Returns whether an allowance can permit calls of a tool with this manifest.
+fn is_of_tool(allowance: &Allowance, manifest: &Manifest) -> bool {
+    match allowance.root {
+        Some(_) => reads::only_reads(manifest),
+        None => refused_tool(manifest).is_none(),
+    }
 }
 
 /// The caller and the call that an allowance may cover.
@@ -86,29 +109,57 @@ pub struct Calling<'a> {
     /// The person of the turn.
     pub person: PersonId,
     pub agent: AgentId,
+    /// The message whose task it is; `None` outside of a task.
+    pub root: Option<MessageId>,
     pub call: &'a Call,
     pub arguments: &'a Map<String, Value>,
+    /// True if the call does nothing but read, and sends a third party no value that the model chose.
+    pub is_plain_read: bool,
 }
 
-/// Returns whether an allowance can lift all of these reasons of a call of this class.
+impl Calling<'_> {
+    /// Returns whether an allowance is for this call and for all of its reasons.
+    fn is_covered_by(&self, allowance: &Allowance, manifest: &Manifest, class: Class, reasons: &[Reason]) -> bool {
+        let is_for_call = match allowance.root {
+            Some(_) => self.is_plain_read && allowance.root == self.root,
+            None => has_class(class) && covers(manifest, &allowance.fields, self.arguments),
+        };
+        is_for_call
+            && is_of_tool(allowance, manifest)
+            && reasons.iter().all(|reason| lifted(allowance).contains(&reason.code))
+    }
+}
+
+/// Returns whether an allowance with fixed control fields can permit calls of this class.
+const fn has_class(class: Class) -> bool {
+    !matches!(class, Class::Exec | Class::Trade)
+}
+
+/// Returns whether an allowance with fixed control fields can lift all of these reasons of a call of this class.
 pub fn lifts_all(class: Class, reasons: &[Reason]) -> bool {
-    !matches!(class, Class::Exec | Class::Trade) && reasons.iter().all(|reason| is_lifted(reason.code))
+    has_class(class) && reasons.iter().all(|reason| is_lifted(reason.code))
 }
 
 /// Returns the allowance that covers a call, and has a use left beside those of other permitted calls that have not run.
 pub fn usable(
     tx: &ReadTx<'_>,
+    policy: &Policy,
     calling: &Calling<'_>,
     class: Class,
     reasons: &[Reason],
 ) -> Result<Option<Allowance>, ironclaw_state::Error> {
     let call = calling.call;
     let terms = mcp::terms(tx, calling.agent, &call.tool)?;
-    let Some(terms) = terms else { return Ok(None) };
-    if !lifts_all(class, reasons) || refused_tool(&terms.manifest).is_some() {
+    let person = registry::person_by_id(tx, calling.person)?;
+    let (Some(terms), Some(person)) = (terms, person) else { return Ok(None) };
+    let needs_policy = reasons.iter().any(|reason| reason.decider() == Decider::Policy);
+    if needs_policy && !decide::decides_alone(policy.call_rule(class, &call.tool), class, &person, true) {
         return Ok(None);
     }
-    for allowance in covering(tx, calling.person, calling.agent, &terms, calling.arguments)? {
+    for allowance in active(tx, calling.person, calling.agent, &terms)? {
+        if !calling.is_covered_by(&allowance, &terms.manifest, class, reasons) {
+            continue;
+        }
         let promised = allowances::promised_uses(tx, allowance.id, call.call_id)?;
         if allowance.uses.saturating_add(promised) < allowance.uses_max {
             return Ok(Some(allowance));
@@ -125,14 +176,21 @@ pub fn covering(
     terms: &Terms,
     arguments: &Map<String, Value>,
 ) -> Result<Vec<Allowance>, ironclaw_state::Error> {
-    let (now, manifest) = (tx.wall(), &*terms.manifest);
-    let mut all = allowances::allowances_for(tx, person, agent, &manifest.name)?;
-    all.retain(|allowance| {
-        status(allowance, now) == AllowanceStatus::Active && covers(manifest, &allowance.fields, arguments)
-    });
+    let mut all = active(tx, person, agent, terms)?;
+    all.retain(|allowance| allowance.root.is_none() && covers(&terms.manifest, &allowance.fields, arguments));
+    Ok(all)
+}
+
+/// Returns the active allowances for calls of a tool by an agent in the turns of a person, whose page showed its present terms.
+fn active(
+    tx: &ReadTx<'_>,
+    person: PersonId,
+    agent: AgentId,
+    terms: &Terms,
+) -> Result<Vec<Allowance>, ironclaw_state::Error> {
     let mut current = Vec::new();
-    for allowance in all {
-        if is_current(tx, &allowance, terms)? {
+    for allowance in allowances::allowances_for(tx, person, agent, &terms.manifest.name)? {
+        if status(&allowance, tx.wall()) == AllowanceStatus::Active && is_current(tx, &allowance, terms)? {
             current.push(allowance);
         }
     }
@@ -143,18 +201,19 @@ pub fn covering(
 /// or its server.
 pub(super) fn is_current(tx: &ReadTx<'_>, allowance: &Allowance, terms: &Terms) -> Result<bool, ironclaw_state::Error> {
     let standing = Standing::read(tx, allowance.agent, terms, &allowance.fields)?;
-    Ok(standing.digest(terms) == allowance.manifest)
+    Ok(allowance.tools.get(&terms.manifest.name) == Some(&standing.digest(terms)))
 }
 
 /// Counts the use of the allowance that covers a judged call, with its ledger entry, and returns whether there was one.
 pub fn count_use(
     tx: &mut WriteTx<'_>,
+    policy: &Policy,
     calling: &Calling<'_>,
     judgement: &Judgement,
     place: Entry,
 ) -> Result<bool, ironclaw_state::Error> {
     let (Verdict::NeedsPerson(reasons), Some(class)) = (&judgement.verdict, judgement.class) else { return Ok(false) };
-    let Some(allowance) = usable(tx, calling, class, reasons)? else { return Ok(false) };
+    let Some(allowance) = usable(tx, policy, calling, class, reasons)? else { return Ok(false) };
     let now = tx.wall();
     if !allowances::use_allowance(tx, allowance.id, now)? {
         return Ok(false);
@@ -162,7 +221,7 @@ pub fn count_use(
     place
         .with("call", calling.call.call_id)
         .with("allowance", allowance.id)
-        .with("tool", allowance.tool)
+        .with("tool", calling.call.tool.clone())
         .with("uses", allowance.uses + 1)
         .with("count", allowance.uses_max)
         .append(tx)?;

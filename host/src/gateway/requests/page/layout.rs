@@ -10,18 +10,23 @@
 //!   argument: value ⟦origin⟧
 //! REASONS
 //!   code (arguments): meaning. Decides: people.
+//! UNTIL THE ANSWER, WITH THE WORD turn
+//!   for a call that only reads: the tools whose calls this word permits too
 //!
 //! DETAILS
 //!   what `ironctl` shows on request: facts, items of the values, ids and digests
 //! ```
 
 use super::{Facts, is_for_grant, section};
+use crate::gateway::requests::reads::Reads;
 use crate::gateway::review_page::{self, Page};
 use crate::registry::policy::Rule;
+use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::RequestId;
 use ironclaw_judge::inputs::ArgumentOrigin;
 use ironclaw_store::tables::waiting::requests::StoredReason;
 use ironclaw_text::visible;
+use serde_json::{Map, Value};
 
 /// The content of a page.
 pub(super) struct View<'a> {
@@ -35,6 +40,8 @@ pub(super) struct View<'a> {
     pub(super) origins: &'a [ArgumentOrigin],
     pub(super) reasons: &'a [StoredReason],
     pub(super) rule: &'a Rule,
+    /// What a yes can cover beside the call.
+    pub(super) reads: Option<&'a Reads>,
     /// The items that have the values, a sentence for each.
     pub(super) sources: Vec<String>,
     pub(super) identifiers: Vec<String>,
@@ -55,12 +62,14 @@ pub(super) fn render(view: &View<'_>) -> String {
     }
     section::put_needed(&mut page, view.facts);
     put_values(&mut page, view.facts, view.origins);
-    put_reasons(&mut page, view);
+    put_reasons(&mut page, view.reasons, view.rule, view.person);
+    put_reads(&mut page, view.reads);
     page.heading("DETAILS");
     section::put_details(&mut page, view.facts);
     view.sources.iter().for_each(|source| page.sentence("  ", source));
     view.identifiers.iter().for_each(|words| page.sentence("  ", words));
     section::put_digests(&mut page, view.facts);
+    put_details_of_reads(&mut page, view.reads, view.person);
     page.sentence("  ", &format!("digest of the facts {}", view.facts.digest()));
     page.finish()
 }
@@ -71,34 +80,61 @@ fn put_values(page: &mut Page, facts: &Facts, origins: &[ArgumentOrigin]) {
     if facts.arguments().is_empty() {
         page.sentence("  ", "(none)");
     }
-    let origin = |name: &str| origins.iter().find(|origin| origin.argument == name);
-    review_page::put_arguments(page, facts.arguments(), |name| origin(name).map(origin_mark));
+    put_arguments(page, facts.arguments(), origins);
 }
 
-/// Returns the origin of a value in a few words.
-fn origin_mark(origin: &ArgumentOrigin) -> String {
-    match (origin.typed, origin.handle) {
+/// Writes arguments, each with the origin of its value if the host knows it.
+pub(super) fn put_arguments(page: &mut Page, arguments: &Map<String, Value>, origins: &[ArgumentOrigin]) {
+    review_page::put_arguments(page, arguments, |name| mark(origins, name));
+}
+
+/// Returns the origin of the value of an argument in a few words, if the host knows it.
+pub(super) fn mark(origins: &[ArgumentOrigin], name: &str) -> Option<String> {
+    let origin = origins.iter().find(|origin| origin.argument == name)?;
+    Some(match (origin.typed, origin.handle) {
         (true, _) => "the person typed it".to_owned(),
         (false, Some(handle)) => format!("from result r{}", handle.seq),
         (false, None) => "the model wrote it".to_owned(),
-    }
+    })
 }
 
 /// Writes the reasons with their deciders.
-fn put_reasons(page: &mut Page, view: &View<'_>) {
+pub(super) fn put_reasons(page: &mut Page, reasons: &[StoredReason], rule: &Rule, person: &str) {
     page.close_heading("REASONS");
-    for reason in view.reasons {
+    for reason in reasons {
         let names: Vec<String> = reason.arguments.iter().map(|name| review_page::plain(name)).collect();
         let about = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
-        let who = decides(reason, view.rule, view.person);
+        let who = decides(reason, rule, person);
         page.sentence("  ", &format!("{}{about}: {} Decides: {who}.", reason.code, reason.code.meaning()));
     }
-    if view.reasons.iter().any(|reason| is_for_grant(reason.code)) {
+    if reasons.iter().any(|reason| is_for_grant(reason.code)) {
         page.sentence(
             "  ",
             "No grant covers this request: it is sent once, without a secret of this host, and no grant is made.",
         );
     }
+}
+
+/// Writes what a yes can cover beside the calls of the page.
+pub(super) fn put_reads(page: &mut Page, reads: Option<&Reads>) {
+    let Some(Reads { names, count, .. }) = reads else { return };
+    page.close_heading("UNTIL THE ANSWER, WITH THE WORD turn");
+    let names: Vec<String> = names.iter().map(|name| visible::name(name)).collect();
+    page.sentence("  ", &format!("at most {count} more calls that only read: {}", names.join(", ")));
+}
+
+/// Writes what [`put_reads`] leaves out.
+pub(super) fn put_details_of_reads(page: &mut Page, reads: Option<&Reads>, person: &str) {
+    let Some(Reads { server, tools, count, .. }) = reads else { return };
+    let (server, person) = (visible::name(server), visible::name(person));
+    page.sentence(
+        "  ",
+        &format!(
+            "The word turn is a yes to this page, and to at most {count} calls of these tools of MCP server {server} until the turn ends. A \
+             value that such a call gives to a third party is one that {person} typed, or one from a result."
+        ),
+    );
+    page.sentence("  ", &format!("digest of these tools {}", Digest::of(&canonical::to_vec(tools))));
 }
 
 /// Returns the people who remove a reason, for a sentence.

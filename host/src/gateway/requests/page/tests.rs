@@ -135,6 +135,7 @@ fn check(facts: &Facts, number: usize) {
         origins: &origins,
         reasons,
         rule: &rule,
+        reads: None,
         sources: Vec::new(),
         identifiers: Vec::new(),
     };

@@ -219,7 +219,8 @@ impl Fixture<'_, '_> {
         for (position, (call, (tool, result))) in asked.into_iter().zip(calls).enumerate() {
             let judgement = Judgement::Permitted { class: Class::Read, runs: Runs::Local };
             let (id, verdict) = (call.call_id, ironclaw_judge::call::Verdict::NeedsPerson(Vec::new()));
-            let by_stages = ironclaw_judge::call::Judgement { verdict, class: None, trace: Vec::new() };
+            let by_stages =
+                ironclaw_judge::call::Judgement { verdict, class: None, is_plain_read: false, trace: Vec::new() };
             let judged = Judged {
                 digest: calls::digest(tool, "{}"),
                 arguments: Default::default(),

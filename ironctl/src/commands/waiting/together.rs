@@ -1,0 +1,45 @@
+//! Several calls of one output on one page, which one decision of the person is about.
+//!
+//! Never decides on a call that the page does not show. The person can always decide on each call by itself.
+
+use super::{OUTCOME_TIMEOUT, outcome, read, settled};
+use crate::client::Client;
+use crate::commands::review::{self, Choice, Subject, Words};
+use crate::failure::Error;
+use crate::output::Output;
+use ironclaw_operator::{DenialCode, Details, Waiting, WaitingEntry, WaitingId, WaitingTogether, routes};
+
+/// Returns the calls that wait together with one, itself among them; none if it waits alone or is for other people.
+pub fn calls(entry: &WaitingEntry) -> Vec<WaitingId> {
+    match &entry.details {
+        Some(Details::Call(call)) if entry.yours => call.together.iter().map(|call| (*call).into()).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Reads the page of the calls that wait together with this one; `None` if it waits alone.
+pub async fn page(client: &Client, id: WaitingId) -> Result<Option<WaitingTogether>, Error> {
+    match client.call(routes::WAITING_TOGETHER, [&id]).await {
+        Ok(page) => Ok(Some(page)),
+        Err(Error::Refused(refused)) if refused.error.code == DenialCode::RequestAlone.name() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Asks about the calls of a page. So many lines stay `above` it.
+pub async fn ask(out: Output, page: &WaitingTogether, words: Words, above: usize) -> Result<Choice, Error> {
+    review::ask(out, &Subject::from(page), words, above).await
+}
+
+/// Waits for the outcome of each call of a page, prints it, and returns the calls; a call without its effect is a failure.
+pub async fn outcomes(out: Output, client: &Client, page: &WaitingTogether) -> Result<Vec<Waiting>, Error> {
+    let (mut ended, mut failed) = (Vec::new(), None);
+    for call in &page.calls {
+        let call = settled(client, read(client, (*call).into()).await?, OUTCOME_TIMEOUT).await?;
+        if let Err(error) = outcome(out, &call) {
+            failed = failed.map_or(Some(error), Some);
+        }
+        ended.push(call);
+    }
+    failed.map_or(Ok(ended), Err)
+}
