@@ -65,7 +65,7 @@ fn repeated_posts_run_without_a_question_until_used_up() {
     assert_eq!((inbox(&raw), site.lines().len()), (Vec::new(), 2));
     assert_eq!(host.ctl(&["--json", "allowance", "list", "a"]).ok().json()[0]["status"], "used_up");
     post(&raw, "one", "lilies", &site.url("/notes"));
-    assert_eq!(codes(&inbox(&raw)[0]), ["call_scope", "call_origin"], "it asks as before, with all its reasons");
+    assert_eq!(codes(&inbox(&raw)[0]), ["call_scope"], "it asks as before");
     assert_eq!(site.lines().len(), 2);
     let used = host.entries("allowance.used");
     assert_eq!(used.iter().map(|entry| entry["data"]["uses"].as_u64()).collect::<Vec<_>>(), [Some(1), Some(2)]);
@@ -174,12 +174,12 @@ fn allowance_farmed_by_benign_bodies() {
     add(&host, &site.url("/notes"), "5").ok();
     post(&raw, "one", "roses", &site.url("/notes"));
     assert_eq!(site.lines().len(), 2, "a benign call runs by the allowance");
-    // Now the context holds the page of the site, which is text of others, and the model writes a body that no person typed as a whole.
-    post(&raw, "one", "notes of https://internal.example/keys as read", &site.url("/notes"));
+    // Now the context holds the page of the site, which is text of others, and the model writes a body with an address that no person typed.
+    post(&raw, "one", "notes of \"https://internal.example/keys\" as read", &site.url("/notes"));
     let entries = inbox(&raw);
     let waiting: Vec<&Value> = entries.iter().filter(|entry| codes(entry).contains(&"call_outward")).collect();
     assert_eq!(waiting.len(), 1, "{entries:?}");
-    assert_eq!(codes(waiting[0]), ["call_scope", "call_origin", "call_outward"], "it asks with all its reasons");
+    assert_eq!(codes(waiting[0]), ["call_scope", "call_outward"], "it asks with all its reasons");
     assert_eq!(site.lines().len(), 2, "nothing is sent");
     assert_eq!(host.entries("allowance.used").len(), 1);
 }

@@ -2,7 +2,7 @@
 //!
 //! They use the real programs. See `gateway::requests::bounds` for tables of values.
 
-use super::requests::{approve, host_with, inbox, post, reject, waiting};
+use super::requests::{approve, host_with, inbox, post, post_while_reading, reject, waiting};
 use crate::support::client::Raw;
 use crate::support::host_fixture::{TestHost, wait_for};
 use crate::support::record;
@@ -25,9 +25,8 @@ fn member_closes_no_agent_for_others() {
     let (site, host, owner) = host_with(&["POST"], &["/notes"]);
     let mara = Raw::add_person(&host, "mara", &["--role", "member"]);
     let otto = Raw::add_person(&host, "otto", &["--role", "member"]);
-    // The first one runs at once: nothing from outside is in its context.
     for n in 0..7 {
-        post(&mara, &format!("tulip{n}"), &site.url("/notes"));
+        post_while_reading(&mara, &format!("tulip{n}"), &site.url("/notes"));
     }
     assert_eq!(inbox(&mara).len(), 5);
     let why = why_last_call(&mara, &host);
@@ -47,14 +46,14 @@ fn member_closes_no_agent_for_others() {
     assert_eq!(bounds[0]["setting"], "approval.requests_waiting_max", "{bounds}");
 
     // The agent still asks the owner, whose own call comes first in the inbox.
-    post(&owner, "tulips", &site.url("/notes"));
+    post_while_reading(&owner, "tulips", &site.url("/notes"));
     let all = inbox(&owner);
     assert_eq!(all.len(), 6, "{all:?}");
     assert_eq!(all.iter().filter(|entry| entry["yours"] == true).count(), 1);
     assert!(all[0]["yours"] == true && all.iter().all(|entry| entry["may_reject"] == true), "{all:?}");
     assert_eq!(approve(&owner, &all[1]).1["error"]["code"], "not_yours_to_decide");
     assert_eq!(reject(&owner, &all[1], "not now").1["status"], "rejected");
-    post(&mara, "asters", &site.url("/notes"));
+    post_while_reading(&mara, "asters", &site.url("/notes"));
     assert_eq!(inbox(&mara).len(), 5, "the rejected one made room");
 
     let (status, refused) = reset(&otto, "a", &json!({ "person": "mara" }));
@@ -63,9 +62,8 @@ fn member_closes_no_agent_for_others() {
     let done = host.ctl(&["--json", "inbox", "--reset", "a", "--person", "mara"]).ok().json();
     assert_eq!((&done["person"], &done["requests"]), (&json!("mara"), &json!(6)), "{done}");
     assert_eq!(host.entries("request.counts_reset").last().expect("an entry")["data"]["count"], 6);
-    post(&mara, "lilies", &site.url("/notes"));
-    assert_eq!(inbox(&mara).len(), 6);
-    assert_eq!(site.lines().len(), 1);
+    post_while_reading(&mara, "lilies", &site.url("/notes"));
+    assert_eq!((inbox(&mara).len(), site.lines().len()), (6, 0));
 }
 
 #[test]
@@ -75,15 +73,15 @@ fn approved_requests_count_against_no_bound() {
     host.configure(&format!("{LOOPBACK}{settings}"));
     host.ctl(&["config", "reload"]).ok();
     for (n, text) in ["tulips", "roses", "lilies"].into_iter().enumerate() {
-        post(&raw, text, &site.url("/notes"));
+        post_while_reading(&raw, text, &site.url("/notes"));
         assert_eq!(approve(&raw, &waiting(&raw)).0, 200);
         wait_for("the request at the site", || site.lines().len() == n + 1);
     }
     for n in 0..2 {
-        post(&raw, &format!("rose{n}"), &site.url("/notes"));
+        post_while_reading(&raw, &format!("rose{n}"), &site.url("/notes"));
         assert_eq!(reject(&raw, &waiting(&raw), "").0, 200);
     }
-    post(&raw, "asters", &site.url("/notes"));
+    post_while_reading(&raw, "asters", &site.url("/notes"));
     let why = why_last_call(&raw, &host);
     assert_eq!(why["bound"]["setting"], "approval.rejected_in_a_row_max", "{why}");
     // The rejections count against this agent alone.

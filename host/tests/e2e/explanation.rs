@@ -62,7 +62,7 @@ fn explanation_has_the_judgement_of_each_request() {
         ("run_command", None, [runs, runs, runs, runs, "refused:call_schedule", agent, guest]),
         ("http_fetch", None, [runs, runs, runs, runs, runs, agent, guest]),
         ("http_fetch", Some(&get), [runs, runs, runs, runs, runs, agent, guest]),
-        ("http_fetch", Some(&sent), [runs, origin, origin, "asked:call_scope", "refused:call_schedule", agent, guest]),
+        ("http_fetch", Some(&sent), [runs, origin, runs, "asked:call_scope", "refused:call_schedule", agent, guest]),
         ("http_fetch", Some(&other), [new_host, new_host, new_host, new_host, "refused:call_schedule", agent, guest]),
         ("send_message", None, ["refused:call_tool_not_enabled"; 7]),
         ("fly", None, ["refused:call_tool_unknown"; 7]),

@@ -3,7 +3,9 @@
 //! They use the real programs with the scripted model. See `calls` for the stages.
 
 use super::calls::why_last_call;
-use crate::support::host_fixture::TestHost;
+use super::requests::delivered;
+use crate::support::client::Raw;
+use crate::support::host_fixture::{Build, TestHost};
 use crate::support::site::granted_while_away;
 use serde_json::{Value, json};
 
@@ -68,11 +70,14 @@ fn each_mode_has_each_outcome_for_a_request() {
 
 #[test]
 fn each_lifted_stage_is_named_in_one_entry() {
-    let (site, host) = granted_while_away(TestHost::new(), &["GET", "POST"], &["/notes"]);
+    let (site, host) = granted_while_away(TestHost::own(Build::Plain), &["GET", "POST"], &["/notes"]);
     set_mode(&host, "dangerous_warn");
     host.say("a", &format!("fetch {}", site.url("/notes")));
     assert!(host.entries("call.would_have_blocked").is_empty(), "reading needs no mode");
-    host.say("a", &format!("post tulips at {}", site.url("/notes")));
+    // No person typed the address.
+    let raw = Raw::of(&host);
+    let text = format!("post tulips at {}", site.url("/notes"));
+    delivered(&raw, &raw.send_body("a", &json!({ "text": text, "untyped": true })));
     let (status, _, lifted) = last_call(&host);
     assert_eq!((status.as_str(), &lifted[0], &lifted[1]), ("done", &json!("call_scope"), &json!("call_origin")));
     let entries = host.entries("call.would_have_blocked");

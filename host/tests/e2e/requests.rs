@@ -32,6 +32,12 @@ pub(crate) fn post(raw: &Raw, text: &str, url: &str) -> String {
     say(raw, &format!("post {text} at {url}"))
 }
 
+/// Asks an agent to post a text by a request that asks for reading alone, so that a person has to permit the post.
+pub(crate) fn post_while_reading(raw: &Raw, text: &str, url: &str) {
+    let body = json!({ "text": format!("post {text} at {url}"), "allow": ["read"] });
+    delivered(raw, &raw.send_body("a", &body));
+}
+
 /// Says something to the agent, and returns the id of the message once it is answered.
 pub(crate) fn say(raw: &Raw, text: &str) -> String {
     let id = raw.send("a", text);
@@ -179,9 +185,8 @@ fn request_without_a_grant_is_sent_once_after_the_yes() {
 #[test]
 fn asked_too_often_is_denied_by_name() {
     let (site, host, raw) = host_with(&["POST"], &["/notes"]);
-    // The first word of such a message asks to send, so the first call runs at once.
     for n in 0..7 {
-        post(&raw, &format!("tulip{n}"), &site.url("/notes"));
+        post_while_reading(&raw, &format!("tulip{n}"), &site.url("/notes"));
     }
     let inbox = raw.get("/v1/waiting").1["entries"].clone();
     assert_eq!(inbox.as_array().expect("a list").len(), 5, "{inbox}");

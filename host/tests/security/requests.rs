@@ -358,9 +358,12 @@ fn check_repeated_before_the_outcome(is_granted: bool) {
     ran.send(()).expect("the model waits");
     answered(&host, &message);
     assert_eq!(host.entries("call.refused").last().expect("an entry")["data"]["reason"], "call_repeated");
-    wait_for("the request of the follow-up", || inbox(&raw).len() == 1);
-    assert_eq!(site.lines().len(), 1);
-    assert_eq!(approve(&raw, &waiting(&raw)).0, 200);
+    if !is_granted {
+        wait_for("the request of the follow-up", || inbox(&raw).len() == 1);
+        assert_eq!(site.lines().len(), 1);
+        assert_eq!(approve(&raw, &waiting(&raw)).0, 200);
+    }
+    // With the grant, the call goes to an address that the person typed, and asks nothing.
     wait_for("the call of the follow-up", || site.lines().len() == 2);
     assert_eq!(host.entries("call.refused").len(), 1);
 }

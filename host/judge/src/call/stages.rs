@@ -5,7 +5,7 @@
 use super::{CallContext, Granted, Mode, Reason, Stage};
 use crate::class::{Class, Classes};
 use crate::inputs::Severity;
-use crate::manifest::{Manifest, Reach};
+use crate::manifest::{Manifest, Reach, Rule};
 use crate::principal::Principal;
 use crate::provenance::typed::is_typed_value;
 use crate::provenance::typed::values::has_untyped_address;
@@ -108,7 +108,8 @@ fn is_ruled(manifest: &Manifest, call: &CallContext<'_>) -> bool {
 }
 
 /// Finds control fields whose value no person typed. Where each has a value that a person typed in this task, text of others in the
-/// context does not choose the receiver; a call without such values asks because of that text.
+/// context does not choose the receiver; a call without such values asks because of that text, unless the rules of its arguments say what
+/// text of others may choose.
 fn inputs(is_outward: bool, class: Class, call: &CallContext<'_>) -> Found {
     if let Some(denied) = call.inputs.first(Severity::Denied) {
         return Found::Fault(denied.code);
@@ -126,7 +127,8 @@ fn inputs(is_outward: bool, class: Class, call: &CallContext<'_>) -> Found {
             None => reasons.push(Reason { stage: Stage::Inputs, code: finding.code, arguments: vec![argument] }),
         }
     }
-    if reasons.is_empty() && !is_lifted_by_inputs(call) && call.labels.has_foreign() {
+    let is_decided = is_lifted_by_inputs(call) || is_decided_by_rules(class, call);
+    if reasons.is_empty() && !is_decided && call.labels.has_foreign() {
         reasons.push(Reason { stage: Stage::Inputs, code: DenialCode::CallOrigin, arguments: Vec::new() });
     }
     if reasons.is_empty() { Found::Nothing } else { Found::Reasons(reasons) }
@@ -134,7 +136,34 @@ fn inputs(is_outward: bool, class: Class, call: &CallContext<'_>) -> Found {
 
 /// Returns whether the person typed the value of each control field, so that text of others does not choose the receiver.
 fn is_lifted_by_inputs(call: &CallContext<'_>) -> bool {
-    call.inputs.are_met() && !call.has_notes_of_others
+    (call.inputs.are_met() || is_sent_to_typed_address(call)) && !call.has_notes_of_others
+}
+
+/// Returns whether text of others is in the context of a request over the network whose whole address the person typed in this task. A
+/// method that can replace or remove something has to be typed too. A run of a schedule has no person who sees what it sends.
+fn is_sent_to_typed_address(call: &CallContext<'_>) -> bool {
+    let is_request = call.manifest.is_some_and(|manifest| manifest.reach == Reach::Http);
+    let text = |name| call.arguments.and_then(|arguments| arguments.get(name)).and_then(Value::as_str);
+    let adds = |method: &str| method == "POST" || (call.is_typed)(method);
+    let is_addressed = text("url").is_some_and(call.is_typed) && text("method").is_some_and(adds);
+    is_request && call.principal == Principal::Person && call.labels.has_foreign() && is_addressed
+}
+
+/// Returns whether the rules of its arguments decide on a call alone: it writes and does nothing else, no control field names its object,
+/// at least one argument has a rule, and none has an address, a URL or an account that no person typed: it can be a receiver later. The
+/// stage `outward` finds the values that leave.
+fn is_decided_by_rules(class: Class, call: &CallContext<'_>) -> bool {
+    let (Some(manifest), Some(arguments)) = (call.manifest, call.arguments) else { return false };
+    let only_writes =
+        class == Class::Write && manifest.also.iter().all(|also| matches!(also, Class::Read | Class::Write));
+    let has_control = manifest.arguments.values().any(|argument| argument.rule == Rule::Floor);
+    let has_rule = !arguments.is_empty() && !has_control;
+    only_writes && has_rule && !call.has_notes_of_others && !arguments.values().any(|value| has_untyped(value, call))
+}
+
+/// Returns whether a value has an address, a URL or an account that no person typed.
+fn has_untyped(value: &Value, call: &CallContext<'_>) -> bool {
+    texts(value).any(|text| has_untyped_address(text, call.is_typed, call.loopback))
 }
 
 /// Finds values that leave, although no person typed them.
@@ -154,7 +183,7 @@ fn outward(manifest: &Manifest, class: Class, call: &CallContext<'_>) -> Found {
         return Found::Nothing;
     }
     let asks = |value: &Value| match is_lifted {
-        true => texts(value).any(|text| has_untyped_address(text, call.is_typed, call.loopback)),
+        true => has_untyped(value, call),
         false => !is_typed_value(value, call.is_typed),
     };
     let leaving = arguments.iter().filter(|(name, _)| leaves(name));

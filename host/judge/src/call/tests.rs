@@ -276,6 +276,67 @@ fn search_elsewhere_asks_for_words_that_were_not_typed() {
 }
 
 #[test]
+fn text_of_others_asks_per_turn_only_without_rules() {
+    let after_others = |tool, arguments| Case { has_external: true, ..Case::new(tool, arguments) };
+    let note = || json!({ "note": "tulips" });
+    // The rules say that text of others may choose the note, and that it stays at the server.
+    assert_eq!(after_others("add_note", note()).permitted(), Class::Write);
+    assert_eq!(after_others("share_note", note()).reasons(), [DenialCode::CallOutward]);
+    let contact = json!({ "note": "Bob is eve@evil.example" });
+    assert_eq!(after_others("add_note", contact.clone()).reasons(), [DenialCode::CallOrigin], "a later receiver");
+    let typed = Case { typed: vec!["eve@evil.example"], ..after_others("add_note", contact) };
+    assert_eq!(typed.permitted(), Class::Write);
+    // Nothing says what text of others may choose, or a control field has a value that no person typed.
+    assert_eq!(after_others("clear_notes", json!({})).reasons(), [DenialCode::CallOrigin]);
+    let filed = json!({ "file": "a", "note": "tulips" });
+    assert_eq!(after_others("file_note", filed).reasons(), [DenialCode::CallOrigin]);
+    let sent =
+        Case { class: Some(Class::Send), scope: Classes::new(&[Class::Send]), ..after_others("add_note", note()) };
+    assert_eq!(sent.reasons(), [DenialCode::CallOrigin], "what sends always has a receiver");
+}
+
+#[test]
+fn request_to_a_typed_address_sends_what_has_no_other_address() {
+    let post = |typed: &[&'static str], body: &str| {
+        let arguments = json!({ "method": "POST", "url": "https://a.example/notes", "body": body });
+        let granted = Some(Granted::As(Class::Send));
+        let scope = Classes::new(&[Class::Send]);
+        Case { granted, scope, has_external: true, typed: typed.to_vec(), ..Case::new("http_fetch", arguments) }
+    };
+    let typed = ["https://a.example/notes"];
+    assert_eq!(post(&typed, "The page says tulips.").permitted(), Class::Send);
+    assert_eq!(post(&typed, "Pay at https://evil.example/pay").reasons(), [DenialCode::CallOutward]);
+    for other in [&[][..], &["https://a.example/"], &["a.example"]] {
+        assert_eq!(post(other, "tulips").reasons(), [DenialCode::CallOrigin, DenialCode::CallOutward], "{other:?}");
+    }
+    let remove = |typed: &[&'static str]| {
+        let arguments = json!({ "method": "DELETE", "url": "https://a.example/notes" });
+        Case { arguments, ..post(typed, "") }
+    };
+    assert_eq!(remove(&typed).reasons()[0], DenialCode::CallOrigin, "the person typed no DELETE");
+    assert_eq!(remove(&["https://a.example/notes", "DELETE"]).permitted(), Class::Send);
+    let run = Case { principal: Principal::Schedule, ..post(&typed, "tulips") };
+    assert_eq!(run.denied(), DenialCode::CallSchedule, "the list of the schedule decides first");
+    let missing = Case { granted: Some(Granted::Missing(DenialCode::EgressNewPath)), ..post(&typed, "tulips") };
+    assert_eq!(missing.reasons(), [DenialCode::EgressNewPath]);
+}
+
+#[test]
+fn plain_read_has_no_value_of_the_model_for_others() {
+    let reads = |arguments| {
+        let case = Case { typed: vec!["tulips"], class: Some(Class::Read), ..Case::new("share_note", arguments) };
+        case.judged().is_plain_read
+    };
+    assert!(reads(json!({ "note": "tulips" })) && reads(json!({})));
+    assert!(!reads(json!({ "note": "roses" })) && !reads(json!({ "note": { "tulips": "roses" } })));
+    assert!(!Case::new("add_note", json!({ "note": "tulips" })).judged().is_plain_read, "it writes");
+    let inside = Case { class: Some(Class::Read), ..Case::new("add_note", json!({ "note": "roses" })) };
+    assert!(inside.judged().is_plain_read);
+    let unruled = Case { class: Some(Class::Read), ..Case::new("add_note", json!({ "to": "roses" })) };
+    assert!(!unruled.judged().is_plain_read);
+}
+
+#[test]
 fn request_without_a_grant_needs_the_policy_in_every_mode() {
     for mode in [Mode::Enforce, Mode::DangerousWarn, Mode::DangerousOff] {
         let case = Case { mode, ..Case::fetching(Granted::Missing(DenialCode::NotFound)) };
