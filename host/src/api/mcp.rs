@@ -104,7 +104,7 @@ async fn one(api: &Api, name: String, manifest: Option<String>) -> Result<McpSer
 fn view(tx: &ReadTx<'_>, server: Server, manifest: Option<&str>) -> Result<McpServer, ironclaw_state::Error> {
     let (seen, confirmed) = (server.seen()?, server.confirmed()?);
     let has_network = mcp::Place::for_description(&server.described).has_network();
-    let proposed = seen.as_ref().map(|seen| mcp::proposed(&server, seen, confirmed.as_ref(), has_network).text());
+    let proposed = seen.as_ref().map(|seen| mcp::proposed(&server, seen, confirmed.as_ref()).text());
     let proposed = proposed.unwrap_or_default();
     // Manifests may not fit the listing; a tool whose manifest does not fit has the strictest.
     let entries = seen.as_ref().map(|seen| seen.tools.as_slice()).unwrap_or_default();

@@ -8,6 +8,7 @@ pub mod hosts;
 pub mod issuer;
 pub mod login;
 pub mod looser;
+mod place;
 mod proposed;
 mod registration;
 mod server_tools;
@@ -29,10 +30,11 @@ use ironclaw_store::tables::mcp as table;
 use ironclaw_text::excerpt::quoted;
 use listing::Listing;
 
+pub use place::{Place, origin, service};
 pub use proposed::{Likeness, Proposed, proposed};
 pub use server_tools::tool_of;
 
-pub use registration::{Credential, Login, Place, Registration, origin, registration, service};
+pub use registration::{Credential, Login, Registration, registration};
 
 pub use ironclaw_store::tables::mcp::{Grant, Server, grants_of, holders, listing, server as find, servers};
 

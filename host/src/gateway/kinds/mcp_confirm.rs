@@ -44,7 +44,7 @@ impl Check for McpConfirm {
         let (seen, confirmed) = (server.seen()?, server.confirmed()?);
         let Some(seen) = seen.filter(|seen| seen.digest() == self.digest) else { return Ok(json!({})) };
         let has_network = mcp::Place::for_description(&server.described).has_network();
-        let proposed = mcp::proposed(&server, &seen, confirmed.as_ref(), has_network);
+        let proposed = mcp::proposed(&server, &seen, confirmed.as_ref());
         let Tools { manifests, unfit } = mcp::tools(&self.server, &seen, self.manifest.as_deref()).unwrap_or_default();
         let (held, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
             manifests.into_iter().partition(|(tool, manifest)| proposed.is_held(tool, manifest));
@@ -65,9 +65,9 @@ impl Check for McpConfirm {
             "gone": gone.collect::<Vec<_>>(),
             "agents": mcp::holders(tx, &self.server)?.into_iter().map(|held| held.agent_name).collect::<Vec<_>>(),
         });
-        match proposed.likeness {
-            Likeness::Known(template) => facts["template"] = json!(template),
-            Likeness::LooksLike(template) => facts["looks_like"] = json!(template),
+        match proposed.likeness() {
+            Likeness::Known(template) => facts["template"] = json!(template.name()),
+            Likeness::LooksLike(template) => facts["looks_like"] = json!(template.name()),
             Likeness::Unknown => {}
         }
         if !unfit.is_empty() {
@@ -88,7 +88,7 @@ fn rule_words(argument: &ToolArgument) -> String {
 }
 
 /// Returns a tool with its rules, why they are looser than the strictest, and how its listing differs from the confirmed one.
-fn describe_tool(tool: &str, manifest: &Manifest, seen: &Listing, listed: McpListed, proposed: &Proposed) -> Value {
+fn describe_tool(tool: &str, manifest: &Manifest, seen: &Listing, listed: McpListed, proposed: &Proposed<'_>) -> Value {
     let fields = tools::fields(manifest).into_iter();
     let arguments: Map<String, Value> = fields.map(|(name, argument)| (name, json!(rule_words(&argument)))).collect();
     let looser = server::loosenings(manifest).into_iter();

@@ -4,9 +4,9 @@
 
 use super::client::{Task, WORK, create_writable, existing, put, run};
 use super::error::{Error, unfit};
-use super::names::npm_parts;
 use super::source::{Place, Source};
 use super::work_dir::{FetchContext, WorkDir, set_mode};
+use crate::registry::software::npm_parts;
 use ironclaw_jail::client::{BindMount, Kind};
 use ironclaw_operator::DenialCode;
 use ironclaw_state::home::make_private;

@@ -3,6 +3,7 @@
 //! Never repairs a name. See `reach::packages::fetch`, which passes them to the clients.
 
 use crate::reach::mcp_jail::fetcher::{Registry, Wanted};
+use crate::registry::software::{npm_parts, pypi_name, pypi_parts};
 use ironclaw_contract::seam::change::Packages;
 use ironclaw_operator::{Bound, DenialCode};
 use ironclaw_store::refusal::Refusal;
@@ -87,26 +88,6 @@ fn is_of_apt(name: &str) -> bool {
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"+.-".contains(&b);
     let begins = name.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
     (2..=NAME_BYTES_MAX).contains(&name.len()) && begins && name.bytes().all(plain) && !name.ends_with('-')
-}
-
-/// Returns the name of a package of npm, and its exact version.
-pub(super) fn npm_parts(text: &str) -> (&str, Option<&str>) {
-    match text.rsplit_once('@') {
-        Some((name, version)) if !name.is_empty() => (name, Some(version)),
-        _ => (text, None),
-    }
-}
-
-/// Returns the name of a package of pypi, and its exact version.
-pub(super) fn pypi_parts(text: &str) -> (&str, Option<&str>) {
-    text.split_once("==").map_or((text, None), |(name, version)| (name, Some(version)))
-}
-
-/// Returns the form of a name of pypi under which the index has it (PEP 503).
-pub(super) fn pypi_name(name: &str) -> String {
-    let lower = name.to_ascii_lowercase();
-    let parts: Vec<&str> = lower.split(['-', '_', '.']).filter(|part| !part.is_empty()).collect();
-    parts.join("-")
 }
 
 /// Checks a name by PEP 508 with an exact version, without extras, markers, wildcards and addresses.

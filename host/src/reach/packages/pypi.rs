@@ -6,9 +6,9 @@
 use super::client::{Task, WORK, create_writable, run};
 use super::error::{Error, unfit};
 use super::fetch::ROOTS;
-use super::names::{pypi_name, pypi_parts};
 use super::source::{Place, Source};
 use super::work_dir::{FetchContext, WorkDir};
+use crate::registry::software::{pypi_name, pypi_parts};
 use ironclaw_operator::DenialCode;
 use ironclaw_store::refusal::Refusal;
 use std::fs;

@@ -2,8 +2,8 @@
 //!
 //! Permits nothing: people confirm a manifest. See [`ironclaw_judge::manifest::proposal`].
 
-use super::proposed::{Likeness, Proposed, proposed};
-use super::registration::Place;
+use super::place::Place;
+use super::proposed::anew;
 use crate::registry::tools::catalogue::ServerTool;
 use ironclaw_judge::Class;
 use ironclaw_judge::manifest::{Manifest, Rule};
@@ -32,13 +32,10 @@ impl Looser {
 /// `exec` or `trade`, and a tool that always asks has none.
 pub fn looser(tx: &ReadTx<'_>, tool: &ServerTool) -> Result<Option<Looser>, ironclaw_state::Error> {
     let Some(found) = server(tx, &tool.server)? else { return Ok(None) };
-    let has_network = Place::for_description(&found.described).has_network();
     let Some(listing) = found.confirmed()?.filter(|_| !tool.manifest.always_ask) else { return Ok(None) };
-    let Proposed { manifests, likeness, .. } = proposed(&found, &listing, None, has_network);
-    let anew = manifests.get(&tool.tool).filter(|_| !matches!(likeness, Likeness::LooksLike(_)));
-    let looser = anew.and_then(|anew| with_looser_parts(&tool.manifest, anew));
+    let looser = anew(&found, &listing, &tool.tool).and_then(|anew| with_looser_parts(&tool.manifest, &anew));
     Ok(looser.map(|mut looser| {
-        if !has_network {
+        if !Place::for_description(&found.described).has_network() {
             looser.manifest.keep_inside();
         }
         looser
