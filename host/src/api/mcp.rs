@@ -12,7 +12,7 @@ use crate::registry::tools;
 use axum::Json;
 use axum::extract::{Path, State};
 use ironclaw_contract::seam::change::{McpHeader, McpHost, McpVariable, Mount, Packages};
-use ironclaw_judge::manifest::server::{self, Tools};
+use ironclaw_judge::manifest::server::{self, Loosening, Tools};
 use ironclaw_judge::provenance::{Labels, Provenance};
 use ironclaw_operator::{
     AgentMount, AgentPackages, McpCommand, McpHolder, McpListed, McpLoginAnswer, McpLoginBegun, McpLook,
@@ -171,6 +171,7 @@ fn table(seen: Option<&Listing>, confirmed: Option<&Listing>, known: &Tools) -> 
 
 fn tool(name: &str, seen: Option<&Listing>, confirmed: Option<&Listing>, known: &Tools) -> McpServerTool {
     let manifest = seen.and_then(|_| known.manifests.get(name));
+    let loosened = manifest.map(server::loosenings).unwrap_or_default();
     McpServerTool {
         name: name.to_owned(),
         offered_as: manifest.map(|manifest| manifest.name.clone()),
@@ -178,7 +179,7 @@ fn tool(name: &str, seen: Option<&Listing>, confirmed: Option<&Listing>, known: 
         class: manifest.map(|manifest| manifest.class),
         arguments: manifest.map(tools::fields).unwrap_or_default(),
         labels: Labels::from_provenance(Provenance::Tool).list(),
-        loosened: manifest.map(server::loosenings).unwrap_or_default(),
+        loosened: loosened.iter().map(Loosening::to_string).collect(),
         always_asks: manifest.is_some_and(|manifest| manifest.always_ask),
         listed: seen.map_or(McpListed::Gone, |seen| seen.beside(confirmed, name)),
         unfit: seen.and_then(|_| known.unfit(name)).cloned(),

@@ -5,7 +5,7 @@
 //! values of a reading tool that leave this machine are outward. A template knows more, for a definition that people read. See
 //! [`super::template`].
 
-use super::server::loosenings;
+use super::server::{Loosening, loosenings};
 use super::template::Template;
 use super::{Argument, InputType, Manifest, Rule};
 use crate::class::Class;
@@ -150,15 +150,14 @@ pub enum Surroundings {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proposal {
     pub manifest: Manifest,
-    /// Why each part is looser than in the strictest manifest: the words for the part, and those for the reason.
+    /// Why each part is looser than in the strictest manifest.
     pub reasons: Vec<Reason>,
 }
 
 /// The reason of one looser part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reason {
-    /// The part in the words of [`loosenings`].
-    pub part: String,
+    pub part: Loosening,
     pub because: String,
 }
 
@@ -172,11 +171,11 @@ pub fn propose(strict: &Manifest, entry: &Value, surroundings: Surroundings, tem
     let tool = entry["name"].as_str().unwrap_or_default();
     let (class, why_class) = class_of(tool, &entry["annotations"], has_network);
     let mut manifest = Manifest { class, ..strict.clone() };
-    let mut reasons = vec![Reason { part: format!("class {}", class.name()), because: why_class }];
+    let mut reasons = vec![Reason { part: Loosening::Class(class), because: why_class }];
     let properties = &entry["inputSchema"]["properties"];
     for (name, argument) in &mut manifest.arguments {
         let (proposed, because) = argument_of(name, &properties[name], class, surroundings);
-        reasons.push(Reason { part: format!("{name} {}", proposed.rule.name()), because });
+        reasons.push(Reason { part: Loosening::Rule { argument: name.clone(), rule: proposed.rule }, because });
         *argument = proposed;
     }
     if !has_network {
@@ -354,7 +353,7 @@ mod tests {
         );
         assert_eq!(rule("messageBody"), (Rule::Content, None));
         assert!(manifest.arguments.values().all(|argument| argument.outward));
-        let parts: Vec<&str> = reasons.iter().map(|reason| reason.part.as_str()).collect();
+        let parts: Vec<String> = reasons.iter().map(|reason| reason.part.to_string()).collect();
         assert_eq!(parts, ["messageBody content"], "each looser part has its reason, and no other part has one");
     }
 

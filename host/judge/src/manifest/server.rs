@@ -4,14 +4,15 @@
 
 mod arguments;
 mod listed;
+mod loosening;
 mod names;
 
 pub use arguments::for_model as schema_for_model;
 pub use listed::{Tools, UNREAD, Unfit, check_name};
+pub use loosening::{Loosening, loosenings};
 pub use names::{full_name, is_name_for_model, is_of, meant, name_for_model};
 
 use super::{InputType, Manifest, Reach, Rule};
-use crate::class::Class;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -125,40 +126,10 @@ fn loosen(tools: &Tools, tool: &str, given: Manifest) -> Result<Manifest, Error>
     Ok(given)
 }
 
-/// Returns the parts of a manifest that are less strict than the strictest one, in words.
-pub fn loosenings(manifest: &Manifest) -> Vec<String> {
-    let mut all = Vec::new();
-    if !matches!(manifest.class, Class::Send | Class::Trade) {
-        all.push(format!("class {}", manifest.class.name()));
-    }
-    let freed = manifest.arguments.iter().filter(|(_, argument)| argument.rule != Rule::Floor);
-    all.extend(freed.map(|(name, argument)| format!("{name} {}", argument.rule.name())));
-    let needing = manifest.arguments.iter().filter(|(_, argument)| argument.needs != super::TYPED);
-    all.extend(needing.filter(|(_, argument)| !argument.needs.is_empty()).map(|(name, argument)| {
-        let labels: Vec<&str> = argument.needs.list().into_iter().map(|label| label.name()).collect();
-        format!("{name} from {}", labels.join(" or "))
-    }));
-    if manifest.reversible {
-        all.push("reversible".to_owned());
-    }
-    all.extend(manifest.results.iter().map(|(path, result)| {
-        let unless = match &result.set_by {
-            None => ", unless an agent sent a part of it to this server".to_owned(),
-            Some(all) if all.is_empty() => ", also if an agent sent it".to_owned(),
-            Some(all) => format!(", unless an agent sent a part of it to this server in {}", all.join(", ")),
-        };
-        let created = if manifest.creates { "of this server if the value is new to it, and " } else { "" };
-        format!(
-            "a value of type {} at {path:?} of the answer fits control fields: {created}of each server{unless}",
-            result.kind
-        )
-    }));
-    all
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::class::Class;
     use serde_json::json;
 
     fn listed() -> Vec<Value> {
@@ -205,10 +176,11 @@ mod tests {
         let send = &all["send"];
         assert_eq!((send.name.as_str(), send.class, send.reach), ("mail__send", Class::Send, Reach::Outside));
         assert!(send.arguments.values().all(|argument| argument.rule == Rule::Floor) && send.arguments.len() == 2);
-        assert_eq!(loosenings(send), Vec::<String>::new());
+        assert_eq!(loosenings(send), []);
         assert_eq!(all["list.all"].name, "mail__list_all");
         let loose = tool_manifests("mail", &listed(), Some(&manifest("send", "outside", RULES))).expect("valid");
-        assert_eq!(loosenings(&loose.manifests["send"]), ["class read", "text free"]);
+        let parts: Vec<String> = loosenings(&loose.manifests["send"]).iter().map(Loosening::to_string).collect();
+        assert_eq!(parts, ["class read", "text free"]);
         assert_eq!(loose.manifests["send"].name, "mail__send");
         assert_eq!(loose.manifests["list.all"], all["list.all"]);
     }

@@ -10,7 +10,7 @@ use crate::registry::mcp::listing::Listing;
 use crate::registry::mcp::{Likeness, Proposed};
 use crate::registry::{Agent, mcp, tools};
 use ironclaw_contract::seam::change::{Change, McpConfirm};
-use ironclaw_judge::manifest::server::{self, Tools};
+use ironclaw_judge::manifest::server::{self, Loosening, Tools};
 use ironclaw_judge::manifest::{self, Manifest, text};
 use ironclaw_operator::{MCP_EFFECT, McpListed, ToolArgument};
 use ironclaw_state::{ReadTx, WriteTx};
@@ -91,9 +91,6 @@ fn rule_words(argument: &ToolArgument) -> String {
 fn describe_tool(tool: &str, manifest: &Manifest, seen: &Listing, listed: McpListed, proposed: &Proposed<'_>) -> Value {
     let fields = tools::fields(manifest).into_iter();
     let arguments: Map<String, Value> = fields.map(|(name, argument)| (name, json!(rule_words(&argument)))).collect();
-    let looser = server::loosenings(manifest).into_iter();
-    let looser: Map<String, Value> =
-        looser.map(|part| (part.clone(), json!(proposed.reason(tool, &part).unwrap_or(CHOSEN)))).collect();
     let mut described = json!({
         "name": tool,
         "offered_as": manifest.name,
@@ -101,7 +98,7 @@ fn describe_tool(tool: &str, manifest: &Manifest, seen: &Listing, listed: McpLis
         "class": manifest.class.name(),
         "always_ask": manifest.always_ask,
         "arguments": arguments,
-        "looser": looser,
+        "looser": looser_parts(tool, manifest, proposed),
         "listed": listed,
     });
     let shown_as = Some(&manifest.effect).filter(|effect| *effect != MCP_EFFECT);
@@ -112,6 +109,23 @@ fn describe_tool(tool: &str, manifest: &Manifest, seen: &Listing, listed: McpLis
         described["also"] = json!(manifest.also);
     }
     described
+}
+
+/// Returns the parts of a manifest that are looser than the strictest, each with its reason: `class`, the rules by their argument, and others
+/// in words.
+fn looser_parts(tool: &str, manifest: &Manifest, proposed: &Proposed<'_>) -> Value {
+    let (mut class, mut rules, mut others) = (Value::Null, Map::new(), Map::new());
+    for part in server::loosenings(manifest) {
+        let because = json!(proposed.reason(tool, &part).unwrap_or(CHOSEN));
+        match part {
+            Loosening::Class(_) => class = because,
+            Loosening::Rule { argument, rule: _ } => drop(rules.insert(argument, because)),
+            Loosening::Needs { .. } | Loosening::Reversible | Loosening::Result { .. } => {
+                others.insert(part.to_string(), because);
+            }
+        }
+    }
+    json!({ "class": class, "rules": rules, "others": others })
 }
 
 impl Apply for McpConfirm {

@@ -7,7 +7,7 @@ use super::place::{Place, url_origin};
 use crate::registry::software::registry_names;
 use ironclaw_contract::seam::change::McpRegister;
 use ironclaw_judge::manifest::proposal::{Proposal, Reason, Surroundings, propose};
-use ironclaw_judge::manifest::server::{Tools, fitting_manifests};
+use ironclaw_judge::manifest::server::{Loosening, Tools, fitting_manifests};
 use ironclaw_judge::manifest::template::{self, Identity, Template};
 use ironclaw_judge::manifest::{Manifest, text};
 use ironclaw_operator::McpListed;
@@ -54,8 +54,8 @@ impl Proposed<'_> {
     }
 
     /// Returns why a part of the manifest of a tool is looser than in the strictest one; `None` if the proposal does not have this part.
-    pub fn reason(&self, tool: &str, part: &str) -> Option<&str> {
-        let reason = self.reasons.get(tool)?.iter().find(|reason| reason.part == part)?;
+    pub fn reason(&self, tool: &str, part: &Loosening) -> Option<&str> {
+        let reason = self.reasons.get(tool)?.iter().find(|reason| reason.part == *part)?;
         Some(&reason.because)
     }
 }
@@ -201,7 +201,8 @@ mod tests {
         let first = proposed(&new, &seen, None);
         assert_eq!(first.manifests["list_notes"].class, Class::Read);
         assert!(
-            first.reason("list_notes", "class read").is_some() && first.reason("send_note", "class send").is_none()
+            first.reason("list_notes", &Loosening::Class(Class::Read)).is_some()
+                && first.reason("send_note", &Loosening::Class(Class::Send)).is_none()
         );
         // People chose the strictest rules for it.
         let kept = server(&described, None, Some(&seen));

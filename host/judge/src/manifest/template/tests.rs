@@ -233,7 +233,7 @@ fn proposal_has_the_rules_of_the_template_with_its_name() {
     let proposal = propose(&strict, &entry, Surroundings::Jail, Some(template));
     assert_eq!((proposal.manifest.name.as_str(), proposal.manifest.class), ("docs__write_file", Class::Write));
     assert_eq!(proposal.manifest.arguments["path"].kind, Some(InputType::Path));
-    let parts: Vec<&str> = proposal.reasons.iter().map(|reason| reason.part.as_str()).collect();
+    let parts: Vec<String> = proposal.reasons.iter().map(|reason| reason.part.to_string()).collect();
     assert_eq!(parts, ["class write", "content content"]);
     assert!(proposal.reasons.iter().all(|reason| reason.because.contains("\"filesystem\"")));
     let mut changed = entry;

@@ -102,7 +102,7 @@ fn put_warnings(page: &mut Effects<'_>, tools: &[Value]) {
     }
     if let Some(other) = page.facts["looks_like"].as_str() {
         let other = page.show(other);
-        page.warn(format!("It LOOKS LIKE {other} and is NOT {other}: no rule is looser than the strictest."));
+        page.warn(format!("It LOOKS LIKE {other} and is NOT {other}: the host proposes the strictest rules."));
     }
     let listed = |word: &str| -> Vec<&str> {
         tools.iter().filter(|tool| tool["listed"] == word).map(|tool| text_of(&tool["name"])).collect()
@@ -127,7 +127,9 @@ fn counted(tools: usize) -> String {
 }
 
 fn has_looser(tool: &Value) -> bool {
-    tool["looser"].as_object().is_some_and(|looser| !looser.is_empty())
+    let looser = &tool["looser"];
+    let has_any = |parts: &Value| parts.as_object().is_some_and(|parts| !parts.is_empty());
+    looser["class"].is_string() || has_any(&looser["rules"]) || has_any(&looser["others"])
 }
 
 /// The reasons of looser rules, numbered from 1.
@@ -135,9 +137,9 @@ fn has_looser(tool: &Value) -> bool {
 struct Reasons(Vec<String>);
 
 impl Reasons {
-    /// Returns the mark of the reason of a part, with a space before it; empty if the part is not looser.
-    fn mark(&mut self, tool: &Value, part: &str) -> String {
-        tool["looser"][part].as_str().map(|because| self.number(because)).unwrap_or_default()
+    /// Returns the mark of a reason, with a space before it; empty if the part is not looser, so that it has none.
+    fn mark(&mut self, because: &Value) -> String {
+        because.as_str().map(|because| self.number(because)).unwrap_or_default()
     }
 
     fn number(&mut self, because: &str) -> String {
@@ -154,7 +156,7 @@ fn put_tool(page: &mut Effects<'_>, tool: &Value, reasons: &mut Reasons) {
     let asks = if tool["always_ask"] == true { ", asks at each call" } else { "" };
     let also = Effects::texts(&tool["also"]);
     let also = if also.is_empty() { String::new() } else { format!(" and {}", also.join(", ")) };
-    let mark = reasons.mark(tool, &format!("class {class}"));
+    let mark = reasons.mark(&tool["looser"]["class"]);
     let does = tool["effect"].as_str().unwrap_or_else(|| text_of(&tool["description"]));
     let row = format!("{}: {class}{also}{mark}{asks}.", page.show(text_of(&tool["name"])));
     let room = ROW_COLUMNS.saturating_sub(row.chars().count()).max(DOES_CHARACTERS_MIN);
@@ -175,7 +177,7 @@ fn is_plain(facts: &Value, tool: &Value) -> bool {
 fn put_plain(page: &mut Effects<'_>, tools: &[&Value], reasons: &mut Reasons) {
     let mut by_mark: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for tool in tools {
-        by_mark.entry(reasons.mark(tool, "class read")).or_default().push(text_of(&tool["name"]));
+        by_mark.entry(reasons.mark(&tool["looser"]["class"])).or_default().push(text_of(&tool["name"]));
     }
     for (mark, names) in by_mark {
         page.row(0, format!("read{mark}, with free arguments that stay here: {}.", page.list(names)));
@@ -186,7 +188,7 @@ fn put_plain(page: &mut Effects<'_>, tools: &[&Value], reasons: &mut Reasons) {
 fn put_rules(page: &mut Effects<'_>, tool: &Value, reasons: &mut Reasons) {
     let mut by_rule: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (name, words) in tool["arguments"].as_object().into_iter().flatten() {
-        let mark = reasons.mark(tool, &format!("{name} {}", rule_of(words)));
+        let mark = reasons.mark(&tool["looser"]["rules"][name]);
         by_rule.entry(format!("{}{mark}", text_of(words))).or_default().push(name);
     }
     let rules: Vec<String> =
@@ -198,20 +200,9 @@ fn put_rules(page: &mut Effects<'_>, tool: &Value, reasons: &mut Reasons) {
 
 /// Writes the looser parts beside the class and the rules.
 fn put_other_looser_parts(page: &mut Effects<'_>, tool: &Value, reasons: &mut Reasons) {
-    let arguments = tool["arguments"].as_object();
-    for (part, because) in tool["looser"].as_object().into_iter().flatten() {
-        let is_rule = part.rsplit_once(' ').is_some_and(|(name, rule)| {
-            arguments.and_then(|all| all.get(name)).is_some_and(|words| rule_of(words) == rule)
-        });
-        if !part.starts_with("class ") && !is_rule {
-            page.row(1, format!("looser{}: {}", reasons.number(text_of(because)), page.show(part)));
-        }
+    for (part, because) in tool["looser"]["others"].as_object().into_iter().flatten() {
+        page.row(1, format!("looser{}: {}", reasons.mark(because), page.show(part)));
     }
-}
-
-/// Returns the rule in the words about an argument.
-fn rule_of(words: &Value) -> &str {
-    text_of(words).split([' ', ',']).next().unwrap_or_default()
 }
 
 /// Returns the begin of a description in quotes, with a mark if it has more.

@@ -16,14 +16,15 @@ pub(super) fn confirmation() -> (Value, Value, Value) {
                     "name": "read", "offered_as": "files__read", "description": "Reads.", "class": "read",
                     "always_ask": false, "arguments": {"limit": "free", "path": "free, leaves"}, "listed": "changed",
                     "looser": {
-                        "class read": "its name says that it only reads", "limit free": "it is a number",
-                        "path free": "the tool only reads", "reversible": "the request chose it",
+                        "class": "its name says that it only reads",
+                        "rules": {"limit": "it is a number", "path": "the tool only reads"},
+                        "others": {"reversible": "the request chose it"},
                     },
                 },
                 {
                     "name": "write", "offered_as": "files__write", "description": "Writes. Then more.", "class": "send",
                     "always_ask": true, "arguments": {"path": "control path, leaves", "text": "control, leaves"},
-                    "looser": {}, "listed": "new", "effect": "writes {path}", "also": ["exec"],
+                    "looser": {"class": null, "rules": {}, "others": {}}, "listed": "new", "effect": "writes {path}", "also": ["exec"],
                 },
             ],
             "gone": ["list"],
@@ -51,6 +52,16 @@ fn confirmation_has_each_rule_and_the_reason_of_a_looser_one() {
     ]);
     let first = Asked { before: Value::Null, ..asked };
     first.assert_lacks("NEW since");
+}
+
+#[test]
+fn looser_part_of_an_argument_called_class_is_shown() {
+    let mut asked = sample(ChangeKind::McpConfirm);
+    let tool = &mut asked.facts["tools"][1];
+    tool["arguments"] = json!({"class": "control, leaves", "class x": "free"});
+    tool["looser"]["rules"] = json!({"class x": "it is yes or no"});
+    tool["looser"]["others"] = json!({"class from External": "the request chose it"});
+    asked.assert_shows(&["free [5]: \"class x\"", "looser [4]: \"class from External\"", "[5] it is yes or no"]);
 }
 
 #[test]
