@@ -257,8 +257,8 @@ pub(crate) fn same(one: &Value, other: &Value) -> bool {
             one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
         }
         (Value::Object(one), Value::Object(other)) => {
-            let has = |(name, value): (&String, &Value)| other.get(name).is_some_and(|other| same(value, other));
-            one.len() == other.len() && one.iter().all(has)
+            let has = |name: &String, value: &Value| other.get(name).is_some_and(|other| same(value, other));
+            one.len() == other.len() && one.iter().all(|(name, value)| has(name, value))
         }
         _ => one == other,
     }

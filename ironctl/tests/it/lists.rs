@@ -142,10 +142,10 @@ fn week() -> Value {
     // The command of an allowance is usually longer than a line, and a terminal breaks it.
     report["changes"][0]["command"] = json!("ironctl allowance add clerk http_fetch --field method=GET --count 9");
     let effects = [
-        "FILE is `ironctl mcp show papers --manifest`, with this for \"search_notes\": class read in place of send",
+        "\"search_notes\" of papers: class read in place of send",
         "messages begin with /allow +send if such a call is wanted",
     ];
-    let commands = ["ironctl mcp confirm papers --digest 0fc4 --manifest FILE", "ironctl chat clerk --allow +send"];
+    let commands = ["ironctl mcp set papers search_notes --class read", "ironctl chat clerk --allow +send"];
     for (effect, command) in effects.into_iter().zip(commands) {
         let mut change = report["changes"][0].clone();
         (change["effect"], change["command"], change["saves"]) = (json!(effect), json!(command), json!(4));

@@ -21,14 +21,8 @@ use ironclaw_store::error::Error;
 use ironclaw_store::tables::waiting::requests::Row;
 use ironclaw_store::times::DAY_MS;
 
-/// The uses of a proposed allowance, the most that one can have.
-const USES_MAX: usize = 20;
-
-/// The end of a proposed allowance.
-const UNTIL: &str = "30d";
-
-/// The same in milliseconds.
-const TIME_MS: i64 = 30 * DAY_MS;
+/// The days of a proposed allowance, the most that one can have.
+const DAYS: i64 = allowance::TIME_MS_MAX / DAY_MS;
 
 /// A change.
 #[derive(Debug, Clone)]
@@ -50,7 +44,7 @@ impl Candidate {
 
     /// Returns a text that equal changes share.
     pub fn key(&self) -> String {
-        let person = self.allowance.as_ref().map(|(person, _)| person.id);
+        let person = self.allowance.as_ref().map(|allowance| allowance.0.id);
         format!("{} {} {} {person:?}", self.change, self.command, self.effect)
     }
 
@@ -58,15 +52,15 @@ impl Candidate {
     pub fn view(self, saves: usize, examples: Vec<SavedRequest>) -> ReportedChange {
         let (effect, command) = match self.allowance {
             Some(_) => (
-                format!("{}, {saves} within {UNTIL}", self.effect),
-                format!("{} --count {saves} --until {UNTIL}", self.command),
+                format!("{}, {saves} within {DAYS}d", self.effect),
+                format!("{} --count {saves} --until {DAYS}d", self.command),
             ),
             None => (self.effect, self.command),
         };
         ReportedChange {
             change: self.change,
             agent: self.agent,
-            person: self.allowance.map(|(person, _)| person.name),
+            person: self.allowance.map(|allowance| allowance.0.name),
             effect,
             command,
             saves: saves as u64,
@@ -99,9 +93,9 @@ fn allowance(tx: &ReadTx<'_>, all: &Gateway, row: &Row, asking: &Asking) -> Resu
     let command = allowance::command(&agent.name, &tool, &fields);
     let effect = format!("{} permits calls of {tool} with these fields", by.name);
     let loopback = all.now().host_policy.egress.loopback();
-    let new = New { agent, tool, fields, count: USES_MAX as u32, until: tx.wall() + TIME_MS, loopback };
+    let new = New { agent, tool, fields, count: allowance::USES_MAX, until: tx.wall() + DAYS * DAY_MS, loopback };
     let candidate = Candidate::new(SavingChange::Allowance, asking, effect, command);
-    Ok(Some(Candidate { uses_max: USES_MAX, allowance: Some((by, new)), ..candidate }))
+    Ok(Some(Candidate { uses_max: allowance::USES_MAX as usize, allowance: Some((by, new)), ..candidate }))
 }
 
 /// Returns the classes that a call needs in its scope; `None` if the scope is no reason, or if a class asks always or is never added here.

@@ -115,7 +115,7 @@ pub fn find(tx: &ReadTx<'_>, all: &Gateway, turns: &Turns, total: u64) -> Result
     leave(LeftOutOfReport::PermitsRejected, refused);
     let order = |part: &LeftOutOfReport| LeftOutOfReport::ALL.iter().position(|one| one == part);
     let mut left_out: Vec<_> = left_out.into_values().collect();
-    left_out.sort_by_key(|(part, _)| order(part));
+    left_out.sort_by_key(|left| order(&left.0));
     Ok(Savings { changes, left_out })
 }
 

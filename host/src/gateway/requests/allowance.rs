@@ -10,8 +10,8 @@ mod offers;
 mod page;
 
 pub use coverage::{
-    Calling, New, control_fields, count_use, covering, is_lifted, is_lifted_by_any, lifted, lifts_all, refused_tool,
-    status, status_now, usable,
+    Calling, New, TIME_MS_MAX, USES_MAX, control_fields, count_use, covering, is_lifted, is_lifted_by_any, lifted,
+    lifts_all, refused_tool, status, status_now, usable,
 };
 pub use given::read_texts;
 pub use offers::{Offer, UNTIL, command, compared, fixed_fields, offers};

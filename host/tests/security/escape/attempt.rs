@@ -374,7 +374,7 @@ pub(crate) fn ring() -> Value {
 
 /// Returns whether the subject of a notification is this session, or a change or request in one of its entries.
 fn is_about(since: &[Value], id: &str, subject: &Value) -> bool {
-    let of_session = |entry: &&Value| entry["data"]["session"] == id;
+    let is_of_session = |entry: &&Value| entry["data"]["session"] == id;
     let names = |entry: &Value| entry["data"]["change"] == *subject || entry["data"]["request"] == *subject;
-    *subject == id || since.iter().filter(of_session).any(names)
+    *subject == id || since.iter().filter(is_of_session).any(names)
 }

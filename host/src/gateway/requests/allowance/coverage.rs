@@ -32,7 +32,7 @@ use serde_json::{Map, Value};
 pub const USES_MAX: u32 = 20;
 
 /// The bound on the time of an allowance, milliseconds.
-const TIME_MS_MAX: i64 = 30 * DAY_MS;
+pub const TIME_MS_MAX: i64 = 30 * DAY_MS;
 
 /// Bytes of the fixed fields, as canonical JSON.
 const FIELDS_BYTES_MAX: usize = 4096;
