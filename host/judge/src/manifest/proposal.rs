@@ -27,8 +27,10 @@ const WRITES: [&str; 14] = [
 const RUNS: [&str; 8] = ["eval", "exec", "execute", "install", "kill", "run", "shell", "spawn"];
 
 /// Words in the name of a tool that moves money or goods.
-const TRADES: [&str; 10] =
-    ["book", "buy", "order", "pay", "payment", "purchase", "refund", "sell", "trade", "transfer"];
+const TRADES: [&str; 16] = [
+    "book", "buy", "donate", "donation", "funds", "money", "order", "pay", "payment", "payments", "payout", "purchase",
+    "refund", "sell", "trade", "transfer",
+];
 
 /// Words in the name of a tool that tells others, or that takes something away: it keeps the strictest class.
 const STRICT: [&str; 17] = [
@@ -279,7 +281,19 @@ fn argument_of(name: &str, schema: &Value, class: Class, surroundings: Surroundi
     }
     let kind = words.iter().rev().find_map(|word| TYPES.iter().find(|(named, _)| named == word));
     let kind = kind.map_or(InputType::Any, |(_, kind)| *kind);
+    let kind = if is_of("integer") || is_of("number") { for_numbers(kind) } else { kind };
     (Argument { kind: Some(kind), ..Argument::new(Rule::Floor, surroundings != Surroundings::Jail) }, String::new())
+}
+
+/// Returns the type of the values that a field of numbers takes, by the type that its name says. An amount of money stays one: a count or
+/// a year that a person typed is no amount.
+const fn for_numbers(named: InputType) -> InputType {
+    match named {
+        InputType::Amount | InputType::Account | InputType::Phone | InputType::Any | InputType::Number => named,
+        InputType::Email | InputType::Url | InputType::Date | InputType::Path | InputType::Title | InputType::Name => {
+            InputType::Number
+        }
+    }
 }
 
 #[cfg(test)]
@@ -355,6 +369,29 @@ mod tests {
         assert!(manifest.arguments.values().all(|argument| argument.outward));
         let parts: Vec<String> = reasons.iter().map(|reason| reason.part.to_string()).collect();
         assert_eq!(parts, ["messageBody content"], "each looser part has its reason, and no other part has one");
+    }
+
+    #[test]
+    fn field_of_numbers_takes_numbers_and_money_needs_its_currency() {
+        let number = json!({ "type": "number" });
+        let arguments = json!({
+            "amount": number, "price": { "type": "integer" }, "user": { "type": "integer" }, "start": number,
+            "count": number, "end": { "type": "string" }
+        });
+        let manifest = proposed(&tool("send_invoice", &json!({}), &arguments), Surroundings::Account).manifest;
+        let kinds: Vec<String> = manifest
+            .arguments
+            .iter()
+            .map(|(name, argument)| format!("{name} {}", argument.kind.map_or("", InputType::name)))
+            .collect();
+        assert_eq!(kinds, ["amount amount", "count ", "end date", "price amount", "start number", "user number"]);
+        for name in ["send_money", "withdraw_funds", "donate"] {
+            assert_eq!(
+                proposed(&tool(name, &json!({}), &arguments), Surroundings::Account).manifest.class,
+                Class::Trade,
+                "{name}"
+            );
+        }
     }
 
     #[test]
