@@ -72,7 +72,7 @@ ironclaw_contract::words! {
     }
 }
 
-/// `GET /v1/report?since=S`
+/// `GET /v1/report?since=S&agent=A`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Report {
@@ -84,6 +84,9 @@ pub struct Report {
     pub begins_later: bool,
     /// The name of the person whose turns it counts; null: those of everyone.
     pub person: Option<String>,
+    /// The name of the agent whose turns it counts; null: those of all.
+    #[serde(default)]
+    pub agent: Option<String>,
     /// The tasks of its turns.
     pub tasks: u64,
     /// The calls of these turns.

@@ -2,6 +2,7 @@
 //!
 //! Counts and judges nothing: see [`crate::calls::report`].
 
+use super::agents;
 use super::handler::{Answer, Caller, Reply};
 use super::tokens;
 use crate::calls::report;
@@ -10,6 +11,7 @@ use axum::Json;
 use axum::extract::Query;
 use ironclaw_operator::{DenialCode, Report};
 use ironclaw_store::refusal::Refusal;
+use ironclaw_store::tables::turns::recent::Whose;
 use ironclaw_text::excerpt::quoted;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -22,18 +24,22 @@ pub struct ReportQuery {
     #[serde(default = "usual_since")]
     #[cfg_attr(test, schema(required = false))]
     since: String,
+    /// An agent by name or id; only its turns.
+    #[serde(default)]
+    agent: Option<String>,
 }
 
 fn usual_since() -> String {
     "7d".to_owned()
 }
 
-/// `GET /v1/report?since=S`: an operator sees the turns of everyone, a member their own.
+/// `GET /v1/report?since=S&agent=A`: an operator sees the turns of everyone, a member their own.
 pub async fn show(Caller { api, person, .. }: Caller, Query(query): Query<ReportQuery>) -> Reply<Report> {
     let since = begin(&query.since, ironclaw_state::wall_clock())?;
     let gateway = Arc::clone(&api.gateway);
-    let person = (!person.role.covers(Role::Admin)).then_some(person.id);
-    let report = api.state().read(move |tx| report::report(tx, &gateway, since, person)).await?;
+    let agent = agents::find_by_filter(&api, &person, query.agent).await?;
+    let whose = Whose { person: (!person.role.covers(Role::Admin)).then_some(person.id), agent };
+    let report = api.state().read(move |tx| report::report(tx, &gateway, since, whose)).await?;
     Ok(Json(report))
 }
 

@@ -8,19 +8,19 @@ mod savings;
 
 use crate::gateway::waiting::Gateway;
 use crate::registry;
-use ironclaw_contract::ids::PersonId;
+use ironclaw_contract::ids::AgentId;
 use ironclaw_ledger::rfc3339;
 use ironclaw_operator::{LeftOut, LeftOutOfReport, Report};
 use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;
-use ironclaw_store::tables::turns::recent;
+use ironclaw_store::tables::turns::recent::{self, Whose};
 
 /// The bound on the turns of a report.
 const TURNS_MAX: u32 = 20_000;
 
-/// Returns the report about the time since `since`, milliseconds since the epoch, for the turns of one person or of everyone.
-pub fn report(tx: &ReadTx<'_>, all: &Gateway, since: i64, person: Option<PersonId>) -> Result<Report, Error> {
-    let turns = recent::since(tx, since, person, TURNS_MAX)?;
+/// Returns the report about the time since `since`, milliseconds since the epoch.
+pub fn report(tx: &ReadTx<'_>, all: &Gateway, since: i64, whose: Whose) -> Result<Report, Error> {
+    let turns = recent::since(tx, since, whose, TURNS_MAX)?;
     let requests = counts::reported(tx, &turns)?;
     let savings = savings::find(tx, all, &turns, requests.len() as u64)?;
     let incomplete = recent::incomplete(tx, &turns)?;
@@ -33,11 +33,17 @@ pub fn report(tx: &ReadTx<'_>, all: &Gateway, since: i64, person: Option<PersonI
         since: rfc3339(turns.since),
         until: rfc3339(tx.wall()),
         begins_later: turns.since > since,
-        person: person.map(|person| registry::person_name(tx, person)).transpose()?,
+        person: whose.person.map(|person| registry::person_name(tx, person)).transpose()?,
+        agent: whose.agent.map(|agent| agent_name(tx, agent)).transpose()?,
         tasks: recent::tasks(tx, &turns)?,
         calls: counts::calls(&recent::calls(tx, &turns)?),
         requests: counts::requests(&requests),
         changes: savings.changes,
         left_out: left_out.map(|(part, count)| LeftOut { part, count }).collect(),
     })
+}
+
+/// Returns the name of an agent, or its id if it was removed.
+fn agent_name(tx: &ReadTx<'_>, id: AgentId) -> Result<String, Error> {
+    Ok(registry::name_or_id(registry::agent_by_id(tx, id)?.map(|agent| agent.name), id))
 }

@@ -107,6 +107,25 @@ fn report_of_a_member_has_their_own_turns_alone() {
 }
 
 #[test]
+fn report_of_an_agent_has_its_turns_alone() {
+    let (site, host, raw) = host_with(&["POST"], &["/notes"]);
+    let (status, refused) = raw.get("/v1/report?agent=none");
+    assert_eq!((status, &refused["error"]["code"]), (404, &json!("agent_unknown")));
+    host.agent("b");
+    post(&raw, "tulips", &site.url("/notes"));
+    let counted = |raw: &Raw, agent: &str| {
+        let found = raw.get(&format!("/v1/report?agent={agent}")).1;
+        assert_eq!(found["agent"], agent, "{found}");
+        [&found["tasks"], &found["calls"]["total"], &found["requests"]["total"]]
+            .map(|count| count.as_u64().expect("a count"))
+    };
+    assert_eq!((counted(&raw, "a"), counted(&raw, "b")), ([1, 1, 1], [0, 0, 0]));
+    let mara = Raw::add_person(&host, "mara", &[]);
+    assert_eq!(counted(&mara, "a"), [0, 0, 0], "a member sees their own turns alone");
+    assert_eq!(host.ctl(&["report", "--agent", "b"]).ok().stdout.lines().count(), 1);
+}
+
+#[test]
 fn change_for_a_rejected_call_or_one_that_runs_code_is_left_out() {
     let (site, host, raw) = host_with(&["POST"], &["/notes"]);
     for text in ["tulips", "roses"] {

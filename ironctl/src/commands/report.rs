@@ -20,25 +20,29 @@ const LABEL: usize = 11;
 
 /// Options of `ironctl report`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  ironctl report\n  ironctl report --since 30d --json")]
+#[command(after_help = "Example:\n  ironctl report\n  ironctl report --since 30d --agent assistant --json")]
 pub struct Args {
     /// Begin: a duration before now, such as 30d or 12h, or RFC 3339
     #[arg(long, value_name = "TIME", default_value = "7d")]
     since: String,
+    /// Name or id of an agent: its turns alone
+    #[arg(long)]
+    agent: Option<String>,
 }
 
 /// Prints the report.
 pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
-    let report = at.client()?.query(routes::REPORT, [], json!({ "since": args.since })).await?;
+    let report = at.client()?.query(routes::REPORT, [], json!({ "since": args.since, "agent": args.agent })).await?;
     at.out.json(&report)?;
     lines(&report).into_iter().try_for_each(|line| at.out.line(line))
 }
 
 /// Returns the lines of a report.
 fn lines(report: &Report) -> Vec<String> {
-    let Report { since, until, begins_later, person, tasks, calls, requests, changes, left_out } = report;
+    let Report { since, until, begins_later, person, agent, tasks, calls, requests, changes, left_out } = report;
     let [since, until] = [since, until].map(|at| clock::to_the_minute(at));
     let whose = person.as_ref().map_or_else(|| "everyone".to_owned(), |person| format!("the turns of {person}"));
+    let whose = agent.as_ref().map_or_else(|| whose.clone(), |agent| format!("{whose} with {agent}"));
     let mut lines = Vec::new();
     if calls.total == 0 && requests.total == 0 {
         lines.push(format!("no call and no request since {since} ({whose})"));
@@ -234,12 +238,23 @@ mod tests {
             until: "2026-11-28T08:00:00.000Z".to_owned(),
             begins_later: false,
             person: None,
+            agent: None,
             tasks: 0,
             calls: ReportedCalls::default(),
             requests: ReportedRequests::default(),
             changes: Vec::new(),
             left_out: Vec::new(),
         }
+    }
+
+    #[test]
+    fn report_of_an_agent_names_it_beside_the_person() {
+        let of = |person: Option<&str>| {
+            let report = Report { person: person.map(str::to_owned), agent: Some("clerk".to_owned()), ..empty() };
+            lines(&report).concat()
+        };
+        assert!(of(None).ends_with("(everyone with clerk)"), "{}", of(None));
+        assert!(of(Some("ana")).ends_with("(the turns of ana with clerk)"), "{}", of(Some("ana")));
     }
 
     #[test]

@@ -75,6 +75,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         until: time(25),
         begins_later: false,
         person: None,
+        agent: None,
         tasks: 80,
         calls: calls(),
         requests,

@@ -13,9 +13,9 @@ use ironclaw_store::tables::turns::recent::{AlikeCalls, Turns};
 use ironclaw_store::tables::waiting::requests::{self, Reported};
 use std::collections::HashMap;
 
-/// Returns the requests since the begin of turns, of the same person.
+/// Returns the requests since the begin of turns, of the same person and agent.
 pub fn reported(tx: &ReadTx<'_>, turns: &Turns) -> Result<Vec<Reported>, ironclaw_state::Error> {
-    requests::reported_since(tx, turns.since, turns.person)
+    requests::reported_since(tx, turns.since, turns.whose)
 }
 
 /// Counts calls. Each one is unasked, asked, refused or not made.

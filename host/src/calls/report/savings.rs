@@ -83,9 +83,9 @@ struct Found {
     permits_rejected: bool,
 }
 
-/// Finds the changes that would have saved most of the requests since the begin of turns, of the same person, of which there are `total`.
+/// Finds the changes that would have saved most of the requests since the begin of turns, of the same person and agent, of which there are `total`.
 pub fn find(tx: &ReadTx<'_>, all: &Gateway, turns: &Turns, total: u64) -> Result<Savings, Error> {
-    let rows = newest_since(tx, turns.since, turns.person, JUDGED_MAX)?;
+    let rows = newest_since(tx, turns.since, turns.whose, JUDGED_MAX)?;
     let mut left_out: BTreeMap<&str, (LeftOutOfReport, u64)> = BTreeMap::new();
     let mut leave = |part: LeftOutOfReport, count: u64| left_out.entry(part.name()).or_insert((part, 0)).1 += count;
     leave(LeftOutOfReport::Older, total.saturating_sub(rows.len() as u64));

@@ -5,7 +5,7 @@
 use super::call::runs;
 use super::{CallState, Runs, class_of_call, code_of_call};
 use crate::rows::rows;
-use ironclaw_contract::ids::PersonId;
+use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_judge::{Class, Principal};
 use ironclaw_operator::DenialCode;
 use ironclaw_state::{Error, ReadTx};
@@ -17,8 +17,15 @@ pub struct Turns {
     after: i64,
     /// Milliseconds since the epoch; later than asked if there are too many turns.
     pub since: i64,
-    /// The person on whose behalf they work; `None` for all.
+    pub whose: Whose,
+}
+
+/// The person and the agent of turns; `None` for all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Whose {
+    /// The person on whose behalf they work.
     pub person: Option<PersonId>,
+    pub agent: Option<AgentId>,
 }
 
 rows! {
@@ -60,19 +67,20 @@ rows! {
 }
 
 /// The turns of a time. The parameters are those of [`Turns`].
-const OF_TIME: &str = "t.ordinal > ?1 AND (?2 IS NULL OR t.principal = ?2)";
+const OF_TIME: &str = "t.ordinal > ?1 AND (?2 IS NULL OR t.principal = ?2) \
+                       AND (?3 IS NULL OR (SELECT s.agent_id FROM sessions s WHERE s.id = t.session_id) = ?3)";
 
-/// Returns the turns since a time, of one person or of everyone, at most the newest `limit` of all.
-pub fn since(tx: &ReadTx<'_>, since: i64, person: Option<PersonId>, limit: u32) -> Result<Turns, Error> {
+/// Returns the turns since a time, at most the newest `limit` of all.
+pub fn since(tx: &ReadTx<'_>, since: i64, whose: Whose, limit: u32) -> Result<Turns, Error> {
     let sql = "SELECT ordinal FROM turns ORDER BY ordinal DESC LIMIT 1 OFFSET ?1";
     let bound: i64 = tx.find(sql, [limit], |row| row.get(0))?.unwrap_or(0);
     let sql = "SELECT ordinal FROM turns WHERE ordinal > ?2 AND opened_at < ?1 ORDER BY ordinal DESC LIMIT 1";
     if let Some(after) = tx.find(sql, [since, bound], |row| row.get(0))? {
-        return Ok(Turns { after, since, person });
+        return Ok(Turns { after, since, whose });
     }
     let sql = "SELECT opened_at FROM turns WHERE ordinal > ?1 ORDER BY ordinal LIMIT 1";
     let first = tx.find(sql, [bound], |row| row.get(0))?.filter(|_| bound > 0);
-    Ok(Turns { after: bound, since: first.unwrap_or(since).max(since), person })
+    Ok(Turns { after: bound, since: first.unwrap_or(since).max(since), whose })
 }
 
 /// Returns the calls of turns, each with those that are alike.
@@ -88,7 +96,7 @@ pub fn calls(tx: &ReadTx<'_>, turns: &Turns) -> Result<Vec<AlikeCalls>, Error> {
          count(*) AS count \
          FROM turns t JOIN calls c ON c.turn_id = t.id WHERE {OF_TIME} GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11"
     );
-    tx.list(&sql, params![turns.after, turns.person], AlikeCalls::read)
+    tx.list(&sql, params![turns.after, turns.whose.person, turns.whose.agent], AlikeCalls::read)
 }
 
 /// Returns the number of tasks that turns belong to.
@@ -98,15 +106,15 @@ pub fn tasks(tx: &ReadTx<'_>, turns: &Turns) -> Result<u64, Error> {
         "SELECT count(DISTINCT coalesce(m.root, {newest}, t.id)) FROM turns t LEFT JOIN messages m ON m.id = {newest} \
          WHERE {OF_TIME}"
     );
-    tx.get(&sql, params![turns.after, turns.person], |row| row.get(0))
+    tx.get(&sql, params![turns.after, turns.whose.person, turns.whose.agent], |row| row.get(0))
 }
 
-/// Returns the conversations that were used since the begin of turns, and whose record is not whole: those that the person began, or all.
+/// Returns the conversations that were used since the begin of turns, and whose record is not whole: those that the person began with the agent.
 pub fn incomplete(tx: &ReadTx<'_>, turns: &Turns) -> Result<Incomplete, Error> {
     let sql = "SELECT count(*) FILTER (WHERE state = 'removed') AS removed, \
                count(*) FILTER (WHERE state <> 'removed' AND pruned_seq > 0) AS shortened \
-               FROM sessions WHERE last_active_at >= ?1 AND (?2 IS NULL OR person_id = ?2)";
-    tx.get(sql, params![turns.since, turns.person], Incomplete::read)
+               FROM sessions WHERE last_active_at >= ?1 AND (?2 IS NULL OR person_id = ?2) AND (?3 IS NULL OR agent_id = ?3)";
+    tx.get(sql, params![turns.since, turns.whose.person, turns.whose.agent], Incomplete::read)
 }
 
 #[cfg(test)]

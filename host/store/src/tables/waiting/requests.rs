@@ -3,6 +3,7 @@
 use super::{Status, WaitingId};
 use crate::rows::rows;
 use crate::tables::turns::CallOutcome;
+use crate::tables::turns::recent::Whose;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, CallId, ItemId, MessageId, PersonId, RequestId, SessionId, TurnId};
 use ironclaw_judge::call::Reason;
@@ -235,20 +236,21 @@ pub fn counted_pairs(tx: &ReadTx<'_>, since: i64) -> Result<Vec<Pair>, Error> {
     tx.list(sql, [since], Pair::read)
 }
 
-/// The requests since `?1`, of `?2` or of everyone. Their numbers follow their times, so the older ones are not read.
-const SINCE: &str = "FROM waiting WHERE kind = 'req' AND created_at >= ?1 AND (?2 IS NULL OR principal = ?2) AND ordinal > \
+/// The requests since `?1`, of the person `?2` and the agent `?3`; null for all. Their numbers follow their times, so the older ones are not read.
+const SINCE: &str = "FROM waiting WHERE kind = 'req' AND created_at >= ?1 AND (?2 IS NULL OR principal = ?2) \
+                     AND (?3 IS NULL OR agent_id = ?3) AND ordinal > \
                      coalesce((SELECT ordinal FROM waiting WHERE kind = 'req' AND created_at < ?1 ORDER BY ordinal DESC LIMIT 1), 0)";
 
-/// Returns the requests since a time, on behalf of one person or of all, in their order.
-pub fn reported_since(tx: &ReadTx<'_>, since: i64, person: Option<PersonId>) -> Result<Vec<Reported>, Error> {
+/// Returns the requests since a time, in their order.
+pub fn reported_since(tx: &ReadTx<'_>, since: i64, whose: Whose) -> Result<Vec<Reported>, Error> {
     let sql = format!("SELECT status, root, created_at, decided_at {SINCE} ORDER BY ordinal");
-    tx.list(&sql, params![since, person], Reported::read)
+    tx.list(&sql, params![since, whose.person, whose.agent], Reported::read)
 }
 
 /// Returns the newest of these requests, the newest first.
-pub fn newest_since(tx: &ReadTx<'_>, since: i64, person: Option<PersonId>, limit: usize) -> Result<Vec<Row>, Error> {
-    let sql = format!("SELECT * {SINCE} ORDER BY ordinal DESC LIMIT ?3");
-    tx.list(&sql, params![since, person, limit as i64], Row::read)
+pub fn newest_since(tx: &ReadTx<'_>, since: i64, whose: Whose, limit: usize) -> Result<Vec<Row>, Error> {
+    let sql = format!("SELECT * {SINCE} ORDER BY ordinal DESC LIMIT ?4");
+    tx.list(&sql, params![since, whose.person, whose.agent, limit as i64], Row::read)
 }
 
 /// Takes the requests of an agent out of the counts, on behalf of one person or of all; returns the number of those that counted

@@ -43,23 +43,44 @@ fn insert(tx: &mut WriteTx<'_>, turns: i64, people: [PersonId; 2]) -> SessionId 
 fn report_has_no_turn_of_another_person_or_before_its_begin() {
     record::in_a_new_one(|tx, _| {
         let people = [PersonId::new(), PersonId::new()];
-        let found = since(tx, 0, None, 10).expect("read");
+        let of = |person| Whose { person: Some(person), agent: None };
+        let found = since(tx, 0, Whose::default(), 10).expect("read");
         assert_eq!((found.since, calls(tx, &found).expect("read").len(), tasks(tx, &found).expect("read")), (0, 0, 0));
         insert(tx, TURNS, people);
         let count =
             |tx: &WriteTx<'_>, turns: &Turns| calls(tx, turns).expect("read").iter().map(|one| one.count).sum::<u64>();
-        let all = since(tx, 0, None, 100).expect("read");
+        let all = since(tx, 0, Whose::default(), 100).expect("read");
         assert_eq!((count(tx, &all), tasks(tx, &all).expect("read")), (160, 40));
-        let own = since(tx, 0, Some(people[1]), 100).expect("read");
+        let own = since(tx, 0, of(people[1]), 100).expect("read");
         assert_eq!((count(tx, &own), tasks(tx, &own).expect("read")), (80, 20));
         let begin = 30 * 3_600_000;
-        let late = since(tx, begin, None, 100).expect("read");
+        let late = since(tx, begin, Whose::default(), 100).expect("read");
         assert_eq!((count(tx, &late), late.since), (40, begin));
-        let bounded = since(tx, 0, None, 5).expect("read");
+        let bounded = since(tx, 0, Whose::default(), 5).expect("read");
         assert_eq!((count(tx, &bounded), bounded.since), (20, 35 * 3_600_000), "it begins later");
         let requests =
-            |since, person| crate::tables::waiting::requests::reported_since(tx, since, person).expect("read").len();
-        assert_eq!([requests(0, None), requests(begin, None), requests(begin, Some(people[0]))], [40, 10, 5]);
+            |since, whose| crate::tables::waiting::requests::reported_since(tx, since, whose).expect("read").len();
+        assert_eq!([requests(0, all.whose), requests(begin, all.whose), requests(begin, of(people[0]))], [40, 10, 5]);
+    });
+}
+
+#[test]
+fn report_of_an_agent_has_no_turn_of_another_one() {
+    record::in_a_new_one(|tx, _| {
+        let people = [PersonId::new(), PersonId::new()];
+        let (own, other) = (AgentId::new(), AgentId::new());
+        let session = insert(tx, 4, people);
+        tx.execute("UPDATE sessions SET agent_id = ?2 WHERE id = ?1", params![session, own]).expect("changed");
+        tx.execute("UPDATE waiting SET agent_id = ?1", [own]).expect("changed");
+        let counted = |whose: Whose| {
+            let turns = since(tx, 0, whose, 100).expect("read");
+            let requests = crate::tables::waiting::requests::reported_since(tx, 0, whose).expect("read").len();
+            let calls: u64 = calls(tx, &turns).expect("read").iter().map(|one| one.count).sum();
+            (calls, tasks(tx, &turns).expect("read"), requests)
+        };
+        assert_eq!(counted(Whose { person: None, agent: Some(other) }), (0, 0, 0));
+        assert_eq!(counted(Whose { person: None, agent: Some(own) }), (16, 4, 4));
+        assert_eq!(counted(Whose { person: Some(people[0]), agent: Some(own) }), (8, 2, 2));
     });
 }
 
@@ -67,7 +88,7 @@ fn report_has_no_turn_of_another_person_or_before_its_begin() {
 fn call_is_counted_with_those_that_are_alike() {
     record::in_a_new_one(|tx, _| {
         let session = insert(tx, 1, [PersonId::new(), PersonId::new()]);
-        let turns = since(tx, 0, None, 10).expect("read");
+        let turns = since(tx, 0, Whose::default(), 10).expect("read");
         let found = calls(tx, &turns).expect("read");
         let told = |one: &AlikeCalls| (one.is_asked, one.is_lifted, one.is_allowed, one.takes_typed, one.count);
         let mut all: Vec<_> = found.iter().map(told).collect();
