@@ -4,11 +4,15 @@ use super::*;
 use crate::registry::Mode;
 use crate::registry::destinations::State;
 use crate::registry::tools::catalogue::CommandReach;
-use ironclaw_contract::ids::AgentId;
+use ironclaw_contract::ids::{AgentId, ItemId};
 use ironclaw_contract::seam::change::Flow;
+use ironclaw_judge::egress::Loopback;
+use ironclaw_judge::inputs::{Message, Task};
+use ironclaw_judge::provenance::spans::TypedSpan;
 use ironclaw_judge::provenance::{Labels, Provenance};
 use ironclaw_judge::{OwnReceiver, ReceiverPolicy};
 use ironclaw_model::WantedCall;
+use serde_json::json;
 
 fn agent(tools: &[&str]) -> Agent {
     Agent {
@@ -97,6 +101,25 @@ fn unknown_disabled_malformed_or_outside_call_is_refused() {
         judgement(&agent, "read_file", r#"{"path":"a"}"#),
         Judgement::Permitted { runs: Runs::Local, .. }
     ));
+}
+
+#[test]
+fn contained_call_binds_no_value_that_its_person_typed() {
+    let text = "write notes.txt for bob@example.org";
+    let mut handles = Handles::new(Loopback::Refused);
+    let spans = vec![TypedSpan::read(0, text)];
+    handles.add(&Message { item: ItemId::new(), seq: 12, spans, task: Task::This }, &[]);
+    let ids: Vec<String> = handles.iter().map(|handle| handle.id.to_string()).collect();
+    assert_eq!(ids, ["m12.path.1", "m12.email.1"]);
+    let agent = agent(&["write_file"]);
+    let facts = TurnFacts { handles, ..turn_of(&agent) };
+    for content in ["bob@example.org", r#"{"@link": "m12.email.1"}"#, "m12.email.1"] {
+        let arguments = json!({ "content": content, "path": "notes.txt" });
+        let judged = judge(&agent, &facts, call("write_file", &arguments.to_string()), true);
+        let Inputs { values, findings, has_floored } = &judged.inputs;
+        assert_eq!((values.len(), findings.len(), *has_floored), (0, 0, false), "{content}");
+        assert_eq!(Value::Object(judged.arguments), arguments, "{content}");
+    }
 }
 
 #[test]
