@@ -1,4 +1,5 @@
-//! The times of calls of MCP servers, of their start, of large catalogues, and of a clone through the gateway of commands.
+//! The times of calls of MCP servers, of the judgement of control fields, of starts, of large catalogues, and of a clone through the gateway of
+//! commands.
 //!
 //! Asserts no time: a noisy machine fails no bench, and only the ratios of one run are meaningful. See `docs/performance.md`.
 #![allow(clippy::print_stdout, clippy::print_stderr, missing_docs)]
@@ -21,9 +22,13 @@ mod host_fixture;
 #[path = "../../tests/support/jail_fixture.rs"]
 #[allow(dead_code)]
 mod jail_fixture;
+mod judged;
 #[path = "../../tests/support/mcp_server.rs"]
 #[allow(dead_code)]
 mod mcp_server;
+#[path = "../round/memory.rs"]
+#[allow(dead_code)]
+mod memory;
 #[path = "../../tests/support/needs.rs"]
 #[allow(dead_code)]
 mod needs;
@@ -49,6 +54,9 @@ fn main() {
     let mut report = Report::default();
     if wanted("calls") {
         calls::bench(&mut report);
+    }
+    if wanted("judged") {
+        judged::bench(&mut report);
     }
     if wanted("starts") {
         starts::bench(&mut report);
@@ -86,7 +94,12 @@ fn add(host: &TestHost, name: &str, place: &[&str], manifest: &str) {
 
 /// Sends one message and waits for its receipt. Returns the seconds.
 fn say(client: &mut Client, agent: &str, text: &str) -> f64 {
-    let body = serde_json::json!({ "text": text }).to_string();
+    say_with(client, agent, &serde_json::json!({ "text": text }))
+}
+
+/// The same with a whole body.
+fn say_with(client: &mut Client, agent: &str, body: &Value) -> f64 {
+    let body = body.to_string();
     let begun = Instant::now();
     let recorded = client.post(&format!("/v1/agents/{agent}/messages"), &body);
     let id = recorded["message_id"].as_str().expect("a message id").to_owned();
