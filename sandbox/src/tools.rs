@@ -1,42 +1,14 @@
 //! The local tools: four that work on the agent's files in this process, and commands, which the runner executes.
 //!
 //! They reach no other data. Their results have no authority: the host seals them as untrusted text. See
-//! [`crate::tools::workspace`] for the rules of paths.
-
-pub mod files;
-pub mod outcome;
-pub mod search;
-pub mod workspace;
+//! [`ironclaw_files::workspace`] for the rules of paths.
 
 use crate::Paths;
 use crate::link::Link;
 use crate::runner::{Over, Runner};
-use ironclaw_contract::canonical;
-use ironclaw_contract::seam::limits::ARGUMENTS_BYTES_MAX;
-use outcome::Outcome;
-use serde::de::DeserializeOwned;
+use ironclaw_files::outcome::Outcome;
+use ironclaw_files::workspace::Workspace;
 use std::io;
-use workspace::Workspace;
-
-/// The reason why a tool failed. Each is a sentence for the model.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The tool does not exist or is not local.
-    #[error("there is no local tool {0:?}")]
-    UnknownTool(String),
-    /// The arguments are not those of the tool.
-    #[error("cannot read the arguments of {tool}: {source}")]
-    Arguments { tool: &'static str, source: canonical::Error },
-    /// The path is refused, or the file cannot be used.
-    #[error(transparent)]
-    Workspace(#[from] workspace::Error),
-    /// The jail has no programs.
-    #[error("cannot run a command: there are no programs in this jail")]
-    NoPrograms,
-    /// The pattern is no regular expression, or too large a one.
-    #[error("cannot search: {0}")]
-    Pattern(String),
-}
 
 /// The local tools, and the directories that they work in.
 #[derive(Debug)]
@@ -51,7 +23,8 @@ impl Tools {
     /// # Errors
     /// Those of opening a directory.
     pub fn open(paths: &Paths, runner: Option<Runner>) -> io::Result<Self> {
-        Ok(Self { workspace: Workspace::open(paths)?, runner })
+        let granted = paths.granted.iter().map(|granted| (granted.name.as_str(), granted.path.as_path()));
+        Ok(Self { workspace: Workspace::open(&paths.workspace, granted)?, runner })
     }
 
     /// Runs a command, with the arguments that the host recorded.
@@ -59,10 +32,10 @@ impl Tools {
     /// # Errors
     /// [`Over`] if the host closed the link, or the runner has ended.
     pub fn command(&self, arguments: &str, link: &Link) -> Result<Outcome, Over> {
-        let failed = |error: Error| Ok(Outcome { ok: false, body: error.to_string() });
-        match (parse("run_command", arguments), &self.runner) {
-            (Err(error), _) => failed(error),
-            (Ok(_), None) => failed(Error::NoPrograms),
+        let failed = |body: String| Ok(Outcome { ok: false, body });
+        match (ironclaw_files::parse("run_command", arguments), &self.runner) {
+            (Err(error), _) => failed(error.to_string()),
+            (Ok(_), None) => failed("cannot run a command: there are no programs in this jail".to_owned()),
             (Ok(call), Some(runner)) => runner.run(call, link),
         }
     }
@@ -83,23 +56,8 @@ impl Tools {
 
     /// Runs one call with the arguments that the host recorded, as canonical JSON.
     pub fn run(&self, tool: &str, arguments: &str) -> Outcome {
-        let result = match tool {
-            "read_file" => parse("read_file", arguments).and_then(|call| Ok(files::read(&self.workspace, &call)?)),
-            "write_file" => parse("write_file", arguments).and_then(|call| Ok(files::write(&self.workspace, &call)?)),
-            "list_dir" => parse("list_dir", arguments).and_then(|call| Ok(files::list(&self.workspace, &call)?)),
-            "search_files" => parse("search_files", arguments).and_then(|call| search::run(&self.workspace, &call)),
-            other => Err(Error::UnknownTool(other.to_owned())),
-        };
-        match result {
-            Ok(body) => Outcome { ok: true, body },
-            Err(error) => Outcome { ok: false, body: error.to_string() },
-        }
+        ironclaw_files::run(&self.workspace, tool, arguments)
     }
-}
-
-fn parse<T: DeserializeOwned>(tool: &'static str, arguments: &str) -> Result<T, Error> {
-    let limits = canonical::Limits::bytes(ARGUMENTS_BYTES_MAX);
-    canonical::from_slice(arguments.as_bytes(), limits).map_err(|source| Error::Arguments { tool, source })
 }
 
 #[cfg(test)]

@@ -39,6 +39,7 @@ pub(super) const CRATES: &[Crate] = &[
         packages: &[
             "ironclaw-calendar",
             "ironclaw-contract",
+            "ironclaw-files",
             "ironclaw-jail",
             "ironclaw-judge",
             "ironclaw-ledger",
@@ -61,7 +62,7 @@ pub(super) const CRATES: &[Crate] = &[
             ("OutboundReader", "the host's end of the outbound queue"),
         ],
         environment: false,
-        packages: &["ironclaw-contract"],
+        packages: &["ironclaw-contract", "ironclaw-files"],
     },
     Crate {
         directory: "ironctl",
@@ -70,6 +71,14 @@ pub(super) const CRATES: &[Crate] = &[
         never: &[],
         environment: true,
         packages: &["ironclaw-contract", "ironclaw-operator", "ironclaw-skill", "ironclaw-text"],
+    },
+    Crate {
+        directory: "sandbox/files",
+        own_name: "ironclaw_files",
+        contract: &["canonical", "ids", "seam"],
+        never: SANDBOX_ENDS,
+        environment: false,
+        packages: &["ironclaw-contract"],
     },
     Crate {
         directory: "host/skill",
@@ -190,6 +199,7 @@ pub(super) const CRATES: &[Crate] = &[
 pub(super) const WORKSPACE_CRATES: &[&str] = &[
     "ironclaw_calendar",
     "ironclaw_contract",
+    "ironclaw_files",
     "ironclaw_host",
     "ironclaw_jail",
     "ironclaw_ledger",

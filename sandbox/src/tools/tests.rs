@@ -2,6 +2,7 @@
 
 use super::*;
 use ironclaw_contract::seam::limits::{BODY_BYTES_MAX, FRAME_BYTES_MAX};
+use ironclaw_files::files;
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use nix::sys::stat::{Mode, SFlag, mknod};
 use nix::unistd::mkfifo;

@@ -1,9 +1,8 @@
 //! Access to the files of the workspace, and to none outside of it. A path is parsed once and opened one name at a time.
 //!
 //! No link is followed, `..` is refused, and only regular files and directories are opened. If a process replaces a directory with
-//! a link between two steps, the next step fails. See [`crate::tools::files`].
+//! a link between two steps, the next step fails. See [`crate::files`].
 
-use crate::Paths;
 use nix::dir::{Dir, Type};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat};
@@ -82,7 +81,7 @@ fn shown(text: &str) -> Shown {
 }
 
 /// Returns a name, escaped if it has control characters: a line break in it would look like a line of its own.
-pub(super) fn on_one_line(name: &str) -> String {
+pub fn on_one_line(name: &str) -> String {
     if name.contains(char::is_control) { name.escape_debug().collect() } else { name.to_owned() }
 }
 
@@ -189,15 +188,18 @@ const STEP: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_NOFOL
 const FILE: OFlag = OFlag::O_NONBLOCK.union(OFlag::O_NOCTTY).union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
 
 impl Workspace {
-    /// Opens the directories.
+    /// Opens the workspace, and the granted directories by their names: `/` and one name.
     ///
     /// # Errors
     /// Those of `open(2)`.
-    pub fn open(paths: &Paths) -> io::Result<Self> {
+    pub fn open<'a>(root: &Path, granted: impl IntoIterator<Item = (&'a str, &'a Path)>) -> io::Result<Self> {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let open = |path: &Path| openat(AT_FDCWD, path, flags, Mode::empty());
-        let granted = paths.granted.iter().map(|granted| Ok((granted.name.clone(), open(&granted.path)?)));
-        Ok(Self { root: open(&paths.workspace)?, granted: granted.collect::<io::Result<_>>()? })
+        let mut opened = Vec::new();
+        for (name, path) in granted {
+            opened.push((name.to_owned(), open(path)?));
+        }
+        Ok(Self { root: open(root)?, granted: opened })
     }
 
     /// Opens a regular file for reading.
@@ -329,7 +331,7 @@ impl Workspace {
 }
 
 /// Converts the system's error about a path into a sentence.
-pub(super) fn refusal(error: Errno, what: &'static str, path: &Below) -> Error {
+pub fn refusal(error: Errno, what: &'static str, path: &Below) -> Error {
     match error {
         Errno::ELOOP => Error::Link(path.shown()),
         // The path is a socket, or a pipe without a reader.
@@ -339,7 +341,7 @@ pub(super) fn refusal(error: Errno, what: &'static str, path: &Below) -> Error {
     }
 }
 
-pub(super) fn kind(stat: &FileStat) -> EntryKind {
+pub fn kind(stat: &FileStat) -> EntryKind {
     match SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits()) {
         SFlag::S_IFREG => EntryKind::File(u64::try_from(stat.st_size).unwrap_or(0)),
         SFlag::S_IFDIR => EntryKind::Directory,

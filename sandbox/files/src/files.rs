@@ -1,9 +1,9 @@
 //! The tools that read, write and list files of the workspace.
 //!
-//! They change no byte of a text; a truncated result has a line that reports it. See [`crate::tools::search`].
+//! They change no byte of a text; a truncated result has a line that reports it. See [`crate::search`].
 
-use super::outcome::{RESULT_BYTES_MAX, prefix_that_fits};
-use super::workspace::{Below, EntryKind, Error, Workspace, kind, on_one_line, refusal};
+use crate::outcome::{RESULT_BYTES_MAX, prefix_that_fits};
+use crate::workspace::{Below, EntryKind, Error, Workspace, kind, on_one_line, refusal};
 use ironclaw_contract::ids::ItemId;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, openat, renameat};
@@ -60,7 +60,7 @@ pub struct ListDir {
 }
 
 /// Reads the text of a file, or a part of it; a last line reports the rest.
-pub(super) fn read(workspace: &Workspace, call: &ReadFile) -> Result<String, Error> {
+pub fn read(workspace: &Workspace, call: &ReadFile) -> Result<String, Error> {
     let path = Below::parse(&call.path)?;
     let system = |source| Error::System { what: "read", path: path.shown(), source };
     let (mut file, stat) = workspace.read(&path)?;
@@ -98,7 +98,7 @@ pub(super) fn read(workspace: &Workspace, call: &ReadFile) -> Result<String, Err
 }
 
 /// Replaces a file atomically or appends to it; reports its new size.
-pub(super) fn write(workspace: &Workspace, call: &WriteFile) -> Result<String, Error> {
+pub fn write(workspace: &Workspace, call: &WriteFile) -> Result<String, Error> {
     let path = Below::parse(&call.path)?;
     let content = call.content.as_bytes();
     let size = if call.append { append(workspace, &path, content)? } else { None };
@@ -173,7 +173,7 @@ fn check_size(path: &Below, bytes: u64) -> Result<(), Error> {
 }
 
 /// Lists a directory with one line for each entry: its kind, its size if it is a file, and its name.
-pub(super) fn list(workspace: &Workspace, call: &ListDir) -> Result<String, Error> {
+pub fn list(workspace: &Workspace, call: &ListDir) -> Result<String, Error> {
     let path = call.path.as_deref().map_or(Ok(Below::ROOT), Below::parse)?;
     let (entries, more) = workspace.list(&path, ENTRIES_MAX)?;
     let mut text = String::new();

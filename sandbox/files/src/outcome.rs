@@ -1,6 +1,6 @@
 //! The result of a tool, and the length that it may have.
 //!
-//! See [`crate::tools`].
+//! See [`crate::files`].
 
 use ironclaw_contract::seam::limits::{BODY_BYTES_MAX, FRAME_BYTES_MAX};
 
@@ -19,7 +19,7 @@ pub struct Outcome {
 }
 
 /// Returns the length of the prefix of a text that fits into a result, in bytes, up to a character boundary.
-pub(crate) fn prefix_that_fits(text: &str) -> usize {
+pub fn prefix_that_fits(text: &str) -> usize {
     let mut json = 0;
     for (at, character) in text.char_indices() {
         json += match character {

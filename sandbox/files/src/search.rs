@@ -1,11 +1,11 @@
 //! The tool that searches the text files of the workspace with a regular expression.
 //!
 //! It follows no link and reads no pipe. A search takes time linear to the text, and every quantity has a bound. See
-//! [`crate::tools`].
+//! [`crate::files`].
 
-use super::Error;
-use super::outcome::{RESULT_BYTES_MAX, prefix_that_fits};
-use super::workspace::{Below, EntryKind, Workspace};
+use crate::Error;
+use crate::outcome::{RESULT_BYTES_MAX, prefix_that_fits};
+use crate::workspace::{Below, EntryKind, Workspace};
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 use std::fmt::Write as _;
@@ -53,7 +53,7 @@ struct Found {
 }
 
 /// Searches, with one line for each line that matches: path, number and text.
-pub(super) fn run(workspace: &Workspace, call: &SearchFiles) -> Result<String, Error> {
+pub fn run(workspace: &Workspace, call: &SearchFiles) -> Result<String, Error> {
     let pattern = compile(&call.pattern)?;
     let start = call.path.as_deref().map_or(Ok(Below::ROOT), Below::parse)?;
     let lines_max = call.max.unwrap_or(LINES_DEFAULT).min(LINES_MAX);
