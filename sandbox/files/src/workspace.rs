@@ -5,13 +5,16 @@
 
 use nix::dir::{Dir, Type};
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat};
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, openat, openat2};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat, mkdirat};
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 /// Longest path, in bytes.
 pub const PATH_BYTES_MAX: usize = 1024;
@@ -177,15 +180,50 @@ pub enum EntryKind {
 /// The directories that the local tools work in.
 #[derive(Debug)]
 pub struct Workspace {
-    root: OwnedFd,
+    root: Option<OwnedFd>,
     /// Each with its name.
     granted: Vec<(String, OwnedFd)>,
+    rules: Rules,
+}
+
+/// The rules by which a file is opened.
+#[derive(Debug)]
+enum Rules {
+    /// Those of a jail, whose mounts decide what is there.
+    Jail,
+    /// Those of a directory of one author: no other mount, no file with a second name, and bounds.
+    Alone(Bounds),
+}
+
+/// The bounds on the work of one call outside of a jail.
+#[derive(Debug)]
+pub struct Bounds {
+    /// Bytes that are left to read.
+    bytes: AtomicU64,
+    /// Later no file and no directory is opened.
+    until: Instant,
+}
+
+impl Bounds {
+    /// Returns bounds on the bytes that a call reads, and on the time at which it opens files.
+    #[must_use]
+    pub const fn new(bytes: u64, until: Instant) -> Self {
+        Self { bytes: AtomicU64::new(bytes), until }
+    }
 }
 
 /// Flags to open a directory on the path: no link, and only directories.
 const STEP: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
 /// Flags to open a file: a pipe does not block, a terminal does not become the controlling one, a link is refused.
 const FILE: OFlag = OFlag::O_NONBLOCK.union(OFlag::O_NOCTTY).union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
+
+/// A name never leads out of its directory, through a link or into another mount.
+const BELOW: ResolveFlag = ResolveFlag::RESOLVE_BENEATH
+    .union(ResolveFlag::RESOLVE_NO_SYMLINKS)
+    .union(ResolveFlag::RESOLVE_NO_MAGICLINKS)
+    .union(ResolveFlag::RESOLVE_NO_XDEV);
+/// Bytes that a call reads of one file at most.
+const BYTES_AT_ONCE: u64 = 1024 * 1024;
 
 impl Workspace {
     /// Opens the workspace, and the granted directories by their names: `/` and one name.
@@ -199,7 +237,21 @@ impl Workspace {
         for (name, path) in granted {
             opened.push((name.to_owned(), open(path)?));
         }
-        Ok(Self { root: open(root)?, granted: opened })
+        Ok(Self { root: Some(open(root)?), granted: opened, rules: Rules::Jail })
+    }
+
+    /// Opens one directory alone, by its name: `/` and one name. There is no workspace.
+    ///
+    /// No link leads to the directory or out of it, also none to another mount, and a file with two names counts as special. A call that
+    /// exceeds its bounds fails, or leaves files out.
+    ///
+    /// # Errors
+    /// Those of `openat2(2)`, also for a link.
+    pub fn open_alone(name: &str, path: &Path, bounds: Bounds) -> io::Result<Self> {
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let how = OpenHow::new().flags(flags).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
+        let opened = openat2(AT_FDCWD, path, how)?;
+        Ok(Self { root: None, granted: vec![(name.to_owned(), opened)], rules: Rules::Alone(bounds) })
     }
 
     /// Opens a regular file for reading.
@@ -221,12 +273,40 @@ impl Workspace {
     fn file(&self, path: &Below, access: OFlag, what: &'static str) -> Result<(File, FileStat), Error> {
         let Some((above, name)) = path.split() else { return Err(self.refuse_root(path)) };
         let directory = self.walk(above, path, what)?;
-        let file = openat(&directory, name, access | FILE, Mode::empty()).map_err(|e| refusal(e, what, path))?;
+        let file = self.open_file(&directory, name, access | FILE).map_err(|e| refusal(e, what, path))?;
         let stat = fstat(&file).map_err(|e| refusal(e, what, path))?;
         match kind(&stat) {
-            EntryKind::File(_) => Ok((File::from(file), stat)),
+            EntryKind::File(bytes) if self.rules.permit(&stat, bytes) => Ok((file, stat)),
+            EntryKind::File(_) => Err(Error::Special(path.shown())),
             EntryKind::Directory => Err(Error::IsDirectory(path.shown())),
             EntryKind::Link | EntryKind::Special => Err(Error::Special(path.shown())),
+        }
+    }
+
+    fn open_file(&self, directory: &OwnedFd, name: &str, flags: OFlag) -> nix::Result<File> {
+        match &self.rules {
+            Rules::Jail => openat(directory, name, flags, Mode::empty()).map(File::from),
+            // A pipe or a device notices nothing before its kind is known.
+            Rules::Alone(_) => {
+                let found = self.open_at(directory, name, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC)?;
+                if !matches!(kind(&fstat(&found)?), EntryKind::File(_)) {
+                    return Ok(File::from(found));
+                }
+                let opened = File::options()
+                    .read(true)
+                    .custom_flags(OFlag::O_NONBLOCK.bits())
+                    .open(format!("/proc/self/fd/{}", found.as_raw_fd()));
+                opened.map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(Errno::EIO as i32)))
+            }
+        }
+    }
+
+    /// Opens one name below an open directory.
+    fn open_at(&self, directory: &OwnedFd, name: &str, flags: OFlag) -> nix::Result<OwnedFd> {
+        match &self.rules {
+            Rules::Jail => openat(directory, name, flags, Mode::empty()),
+            Rules::Alone(bounds) if Instant::now() > bounds.until => Err(Errno::ETIME),
+            Rules::Alone(_) => openat2(directory, name, OpenHow::new().flags(flags).resolve(BELOW)),
         }
     }
 
@@ -261,7 +341,7 @@ impl Workspace {
             }
         };
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        let readable = openat(&directory, ".", flags, Mode::empty()).map_err(refused)?;
+        let readable = self.open_at(&directory, ".", flags).map_err(refused)?;
         let mut entries = Vec::new();
         for entry in Dir::from_fd(readable).map_err(refused)?.iter() {
             let entry = entry.map_err(refused)?;
@@ -296,7 +376,7 @@ impl Workspace {
     }
 
     fn step(&self, above: &OwnedFd, name: &str, path: &Below, what: &'static str) -> Result<OwnedFd, Error> {
-        openat(above, name, STEP, Mode::empty()).map_err(|error| match error {
+        self.open_at(above, name, STEP).map_err(|error| match error {
             // With O_DIRECTORY the error for a link is "not a directory"; the sentence should name the link.
             Errno::ENOTDIR => match fstatat(above, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
                 Ok(stat) if kind(&stat) == EntryKind::Link => Error::Link(path.shown()),
@@ -308,13 +388,16 @@ impl Workspace {
 
     fn reopen_root(&self, path: &Below) -> Result<OwnedFd, Error> {
         let root = match &path.root {
-            None => &self.root,
+            None => match &self.root {
+                Some(root) => root,
+                None => return Err(Error::Outside { path: path.shown(), there: self.there() }),
+            },
             Some(root) => match self.granted.iter().find(|(name, _)| name == root) {
                 Some((_, granted)) => granted,
                 None => return Err(Error::Outside { path: path.shown(), there: self.there() }),
             },
         };
-        openat(root, ".", STEP, Mode::empty()).map_err(|error| refusal(error, "open", path))
+        self.open_at(root, ".", STEP).map_err(|error| refusal(error, "open", path))
     }
 
     /// Returns the error for a root in place of a file: it is a directory, or it does not exist.
@@ -327,6 +410,20 @@ impl Workspace {
         let names: Vec<&str> =
             std::iter::once(ROOT).chain(self.granted.iter().map(|(name, _)| name.as_str())).collect();
         names.join(" and ")
+    }
+}
+
+impl Rules {
+    /// Returns whether a regular file of so many bytes may be read, and counts them.
+    fn permit(&self, stat: &FileStat, bytes: u64) -> bool {
+        match self {
+            Self::Jail => true,
+            Self::Alone(bounds) => {
+                let left = bounds.bytes.load(Ordering::Relaxed).checked_sub(bytes.min(BYTES_AT_ONCE));
+                bounds.bytes.store(left.unwrap_or_default(), Ordering::Relaxed);
+                stat.st_nlink == 1 && left.is_some()
+            }
+        }
     }
 }
 
@@ -349,3 +446,6 @@ pub fn kind(stat: &FileStat) -> EntryKind {
         _ => EntryKind::Special,
     }
 }
+
+#[cfg(test)]
+mod tests;
