@@ -84,6 +84,7 @@ mod e2e {
     pub(crate) mod network_commands;
     mod notifications;
     mod one_yes;
+    mod own_sources;
     pub(crate) mod packages;
     mod packages_change;
     mod people;

@@ -37,6 +37,20 @@ pub struct AgentMount {
     pub target: String,
     /// True if the agent can only read it.
     pub read_only: bool,
+    /// The person who declared its text theirs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mine: Option<OwnDirectory>,
+}
+
+/// The declaration of a person that the text of a directory is theirs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct OwnDirectory {
+    /// Name of the person.
+    pub person: String,
+    /// The reason why the text counts as text of others all the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<String>,
 }
 
 /// Software in the jail of an agent or of an MCP server.

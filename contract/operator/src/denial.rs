@@ -333,6 +333,8 @@ denial_codes! {
     MountNetwork = "mount_network", 400, Operator, "The source is on a network file system.";
     MountUnknown = "mount_unknown", 503, Host, "The host cannot read the table of mounts.";
     MountTarget = "mount_target", 400, Operator, "The target is malformed, or the jail itself uses it.";
+    MountMine = "mount_mine", 400, Operator, "The directory cannot count as a person's own: it was writable, or has a link out of it.";
+    MountMineAgent = "mount_mine_agent", 403, Sandbox, "Only a person declares a directory their own.";
     MountTwice = "mount_twice", 400, Operator, "The change names a target twice.";
 
     // Packages

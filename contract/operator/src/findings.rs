@@ -92,6 +92,13 @@ pub enum Finding {
         /// The directory on the machine.
         directory: String,
     },
+    /// The text of a directory counts as a person's own, so a file that another author puts there steers the agent.
+    DirectoryOwn {
+        /// The name of the agent.
+        agent: String,
+        /// The directory on the machine.
+        directory: String,
+    },
     /// A command of an agent sends data that the host cannot read.
     TunnelOpen {
         /// The name of the agent.

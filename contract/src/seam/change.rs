@@ -214,6 +214,9 @@ pub struct Mount {
     /// True if the agent can only read it; absent: true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_only: Option<bool>,
+    /// True if a person calls its text theirs. Only the change of a person may say so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mine: Option<bool>,
 }
 
 /// A new agent. It has only the rights that this payload names.

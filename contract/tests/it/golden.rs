@@ -241,6 +241,7 @@ const INSIDE: &[&str] = &[
     "Mount",           // Change, its payload
     "NamedPerson",     // Waiting
     "Origin",          // Waiting
+    "OwnDirectory",    // Agent
     "Packages",        // Change, its payload
     "Part",            // Context, as it is read
     "Payload",         // NewChange

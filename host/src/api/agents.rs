@@ -9,18 +9,18 @@ use crate::gateway::decide::{self, proof::Direct};
 use crate::gateway::waiting::Gateway;
 use crate::gateway::writers;
 use crate::registry::channels::{self, Channel, Rules};
-use crate::registry::mounts::{self, Mount};
+use crate::registry::mounts::{self, Mount, own::Lost};
 use crate::registry::software::{self, Software};
 use crate::registry::tools;
 use crate::registry::{self, AgentDraft, Giver, Mode, Person, Role, mcp, roles};
 use crate::sessions::store;
 use axum::Json;
 use axum::extract::Path;
-use ironclaw_contract::ids::AgentId;
+use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::seam::change::{Access, Change, ChangeKind, Packages, Settings};
 use ironclaw_operator::DenialCode;
 use ironclaw_operator::{
-    Agent, AgentMcp, AgentMember, AgentMode, AgentModel, AgentMount, AgentPackages, AgentWiring, NewAgent,
+    Agent, AgentMcp, AgentMember, AgentMode, AgentModel, AgentMount, AgentPackages, AgentWiring, NewAgent, OwnDirectory,
 };
 use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;
@@ -153,11 +153,19 @@ pub(super) fn view(tx: &ReadTx<'_>, agent: &registry::Agent, to: &Person) -> Res
     }
 }
 
+/// Returns the declaration of a directory by this person.
+fn mine(tx: &ReadTx<'_>, person: PersonId, lost: Option<Lost>) -> Result<OwnDirectory, Error> {
+    let name = registry::name_or_id(registry::person_by_id(tx, person)?.map(|person| person.name), person);
+    Ok(OwnDirectory { person: name, lost: lost.map(|lost| lost.words()) })
+}
+
 fn whole(tx: &ReadTx<'_>, agent: &registry::Agent, shown: Agent) -> Result<Agent, Error> {
     let member = |person: Person, role| AgentMember { person: person.id, name: person.name, role };
-    let mount = |Mount { source, target, read_only }| {
-        let source = source.display().to_string();
-        AgentMount { source, target, read_only }
+    let written = mounts::own::written(tx)?;
+    let mount = |mount: Mount| {
+        let mine = mount.mine.map(|person| mine(tx, person, mounts::own::lost(&mount, &written))).transpose()?;
+        let Mount { source, target, read_only, mine: _ } = mount;
+        Ok::<_, Error>(AgentMount { source: source.display().to_string(), target, read_only, mine })
     };
     let packages = |Software { packages: Packages { apt, npm, pypi }, layer, made_at }| AgentPackages {
         apt,
@@ -169,7 +177,7 @@ fn whole(tx: &ReadTx<'_>, agent: &registry::Agent, shown: Agent) -> Result<Agent
     let heard = channels::heard_by(tx, agent.id)?.into_iter();
     Ok(Agent {
         roles: roles::list_for_agent(tx, agent.id)?.into_iter().map(|(person, role)| member(person, role)).collect(),
-        mounts: mounts::list_for_agent(tx, agent.id)?.into_iter().map(mount).collect(),
+        mounts: mounts::list_for_agent(tx, agent.id)?.into_iter().map(mount).collect::<Result<_, _>>()?,
         packages: software::for_agent(tx, agent.id)?.map(packages),
         wirings: heard.map(|channel| wiring(&channel)).collect(),
         mcp: mcp::grants_of(tx, agent.id)?

@@ -121,10 +121,11 @@ fn view(tx: &ReadTx<'_>, server: Server, manifest: Option<&str>) -> Result<McpSe
     };
     let header = |McpHeader { name, secret, scheme }| McpServerHeader { name, secret, scheme };
     let variable = |McpVariable { variable, secret, text }| McpServerVariable { variable, secret, text };
-    let mount = |Mount { source, target, read_only }| AgentMount {
+    let mount = |Mount { source, target, read_only, mine: _ }| AgentMount {
         source,
         target: target.unwrap_or_default(),
         read_only: read_only.unwrap_or(true),
+        mine: None,
     };
     let at = |time: &Option<(String, i64)>| time.as_ref().map(|(_, at)| ironclaw_ledger::rfc3339(*at));
     Ok(McpServer {

@@ -186,7 +186,7 @@ pub(crate) mod tests {
     use ironclaw_store::record;
 
     fn granted(read_only: bool) -> Mount {
-        Mount { source: "/srv/data".into(), target: "/data".to_owned(), read_only }
+        Mount { source: "/srv/data".into(), target: "/data".to_owned(), read_only, mine: None }
     }
 
     fn origin(thread: usize) -> Origin {

@@ -405,6 +405,40 @@ mod tests {
     }
 
     #[test]
+    fn directories_that_could_be_written_are_kept() {
+        let (_directory, path, key, db) = empty();
+        run_these(&VERSIONS[..(38 - FIRST) as usize], &db, &path, &key).expect("the versions before");
+        db.execute_batch(
+            "PRAGMA foreign_keys = OFF;
+             INSERT INTO agents (id, name, model, persona, enabled_tools, mode, created_at) VALUES ('agt', 'b', 'm', '', '[]', 'enforce', 0);
+             INSERT INTO agent_mounts (agent_id, target, source, read_only) VALUES ('agt', '/n', '/now', 0), ('agt', '/r', '/read', 1);
+             INSERT INTO mcp_servers (name, made_at, described)
+               VALUES ('files', 1, '{\"mounts\":[{\"source\":\"/served\",\"read_only\":false},{\"source\":\"/shown\",\"read_only\":true}]}');",
+        )
+        .expect("rows");
+        let change = "INSERT INTO waiting (id, subject, status, principal, digest, labels, own, generation, created_at, expires_at) \
+                      VALUES (?1, ?2, ?3, 'p', ?1, '[]', ?4, 0, 1, 2)";
+        let mount = |source| format!("{{\"source\":\"{source}\",\"target\":\"/x\",\"read_only\":false}}");
+        for (id, kind, status, own) in [
+            ("chg_1", "mounts", "done", format!("{{\"payload\":[{}]}}", mount("/former"))),
+            ("chg_2", "mounts", "rejected", format!("{{\"payload\":[{}]}}", mount("/rejected"))),
+            ("chg_3", "mcp_register", "done", format!("{{\"payload\":{{\"mounts\":[{}]}}}}", mount("/removed"))),
+            (
+                "chg_4",
+                "skills",
+                "done",
+                format!("{{\"payload\":{{\"parts\":[{{\"payload\":[{}]}}]}}}}", mount("/skill")),
+            ),
+        ] {
+            db.execute(change, (id, kind, status, own)).expect("a change");
+        }
+        run(&db, &path, &key).expect("every version");
+        let mut statement = db.prepare("SELECT path FROM written_directories ORDER BY path").expect("a statement");
+        let kept = statement.query_map([], |row| row.get(0)).expect("rows").collect::<Result<Vec<String>, _>>();
+        assert_eq!(kept.expect("paths"), ["/former", "/now", "/removed", "/served", "/skill"]);
+    }
+
+    #[test]
     fn failed_migration_leaves_the_file_unchanged_with_a_copy() {
         let (_directory, path, key, db) = fresh();
         let before = schema(&db);

@@ -7,3 +7,22 @@ ALTER TABLE allowances DROP COLUMN tool;
 ALTER TABLE allowances DROP COLUMN manifest;
 CREATE INDEX allowances_by_person ON allowances (person_id, agent_id);
 CREATE INDEX allowances_until_answer ON allowances (root) WHERE root IS NOT NULL;
+-- Directories that a person calls theirs, and all directories that an agent or an MCP server could write, now or before: the text of one that
+-- overlaps them is never a person's. A changed or removed grant keeps its row here.
+ALTER TABLE agent_mounts ADD COLUMN mine TEXT; -- the person; null: its text is text of others
+CREATE TABLE written_directories (
+  path TEXT PRIMARY KEY NOT NULL,
+  writer TEXT NOT NULL            -- the first one, in words of the host
+) STRICT, WITHOUT ROWID;
+INSERT OR IGNORE INTO written_directories (path, writer)
+  SELECT source, 'agent ' || name FROM agent_mounts JOIN agents ON agents.id = agent_id WHERE read_only = 0;
+INSERT OR IGNORE INTO written_directories (path, writer)
+  SELECT json_extract(mount.value, '$.source'), 'MCP server ' || name
+  FROM mcp_servers, json_each(described, '$.mounts') AS mount
+  WHERE json_extract(mount.value, '$.source') IS NOT NULL AND json_extract(mount.value, '$.read_only') IS NOT 1;
+-- Each applied change has its directories in its payload, in the setting before it, or in the parts of a skill.
+INSERT OR IGNORE INTO written_directories (path, writer)
+  SELECT json_extract(mount.value, '$.source'), 'a grant of before, ' || waiting.id
+  FROM waiting, json_tree(waiting.own) AS mount
+  WHERE waiting.kind = 'chg' AND waiting.status = 'done' AND mount.type = 'object'
+    AND json_type(mount.value, '$.source') = 'text' AND json_type(mount.value, '$.read_only') = 'false';

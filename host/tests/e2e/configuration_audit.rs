@@ -119,6 +119,8 @@ fn fill(fixture: &SkillFixture, writable: &Path) {
     }
     yes(&["agent", "set", "a", "--add-tool", "run_command", "--add-tool", "http_fetch"]);
     yes(&["agent", "grant-dir", "a", writable.to_str().expect("UTF-8"), "--write"]);
+    let own = writable.with_file_name("notes");
+    yes(&["agent", "grant-dir", "a", own.to_str().expect("UTF-8"), "--mine"]);
     host.ctl_given("a key", &["secret", "set", "key"]).ok();
     host.ctl_given("another", &["secret", "set", "spare"]).ok();
     yes(&["egress", "grant", "a", "idle.example", "--path", "/notes", "--secret", "key"]);
@@ -154,7 +156,7 @@ fn fill_later(fixture: &SkillFixture) {
 }
 
 /// The kinds of findings that this test mends.
-const ALL: [&str; 32] = [
+const ALL: [&str; 33] = [
     "allowance_open",
     "approves_own",
     "backup_missing",
@@ -165,6 +167,7 @@ const ALL: [&str; 32] = [
     "commands_reach_host",
     "deciders_without_place",
     "destination_held",
+    "directory_own",
     "directory_writable",
     "heads_not_kept",
     "host_unused",
@@ -194,6 +197,7 @@ fn each_finding_is_gone_once_its_commands_were_run() {
     let directory = tempfile::tempdir().expect("a directory");
     let writable: PathBuf = directory.path().join("papers");
     std::fs::create_dir(&writable).expect("a directory");
+    std::fs::create_dir(writable.with_file_name("notes")).expect("a directory");
     std::fs::set_permissions(&writable, PermissionsExt::from_mode(0o777)).expect("permissions");
     let allowed = directory.path().canonicalize().expect("a path").display().to_string();
     let host = TestHost::with_clock()

@@ -11,6 +11,7 @@ impl Finding {
             Self::StrangersHeard { sharing: Sharing::Shared | Sharing::Agent, .. } => FindingLevel::High,
             Self::StrangersHeard { sharing: Sharing::Thread, .. }
             | Self::DirectoryWritable { .. }
+            | Self::DirectoryOwn { .. }
             | Self::TunnelOpen { .. }
             | Self::PushGranted { .. }
             | Self::HostWritable { .. }
@@ -52,6 +53,7 @@ impl Finding {
             Self::ModeLowered { .. }
             | Self::StrangersHeard { .. }
             | Self::DirectoryWritable { .. }
+            | Self::DirectoryOwn { .. }
             | Self::TunnelOpen { .. }
             | Self::PushGranted { .. }
             | Self::HostWritable { .. }
@@ -89,6 +91,7 @@ impl Finding {
             Self::ModeLowered { agent, .. }
             | Self::StrangersHeard { agent, .. }
             | Self::DirectoryWritable { agent, .. }
+            | Self::DirectoryOwn { agent, .. }
             | Self::TunnelOpen { agent, .. }
             | Self::PushGranted { agent, .. }
             | Self::HostWritable { agent, .. }

@@ -50,7 +50,9 @@ impl Finding {
         match self {
             Self::ModeLowered { agent, .. } => words(&["agent", "set", agent, "--mode", "enforce"]),
             Self::StrangersHeard { agent, channel, .. } => words(&["agent", "disconnect", agent, channel]),
-            Self::DirectoryWritable { agent, directory } => words(&["agent", "grant-dir", agent, directory]),
+            Self::DirectoryWritable { agent, directory } | Self::DirectoryOwn { agent, directory } => {
+                words(&["agent", "grant-dir", agent, directory])
+            }
             Self::TunnelOpen { agent, host }
             | Self::PushGranted { agent, host }
             | Self::HostWritable { agent, host, .. }

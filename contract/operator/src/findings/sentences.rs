@@ -27,6 +27,7 @@ impl Finding {
                 }
             },
             Self::DirectoryWritable { directory, .. } => format!("it can change the files in {directory}"),
+            Self::DirectoryOwn { directory, .. } => format!("it takes text in {directory} for the person's own"),
             Self::TunnelOpen { host, .. } => {
                 format!("its commands send data to {host} that the host cannot read")
             }

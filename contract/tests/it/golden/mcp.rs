@@ -116,7 +116,12 @@ fn command() -> McpServer {
             text: None,
         }],
         hosts: vec![McpServerHost { host: "forge.example".to_owned(), port: Some(8443), upload_bytes_max: 65_536 }],
-        mounts: vec![AgentMount { source: "/srv/papers".to_owned(), target: "/papers".to_owned(), read_only: true }],
+        mounts: vec![AgentMount {
+            source: "/srv/papers".to_owned(),
+            target: "/papers".to_owned(),
+            read_only: true,
+            mine: None,
+        }],
         state: McpServerState::New,
         era: None,
         digest: None,

@@ -15,9 +15,9 @@ use ironclaw_operator::{
     Agent, AgentAbilities, AgentBudget, AgentMcp, AgentMember, AgentMode, AgentMount, AgentPackages, AgentScope,
     AgentWiring, Attempt, Bound, Cancelled, ChainLink, Check, Class, Control, DamagedSkill, Failure, History,
     HistoryLine, HostStatus, JailReport, LedgerLine, MessageFile, MessageImage, MessageView, ModelFailure, NewAgent,
-    NewMessage, NewNote, Note, Notes, Panicked, Preflight, Principal, Proof, ReadReplies, ReaderStatus, Receipt,
-    Recorded, Resumed, Run, Session, SessionPhase, SessionStatus, ShownReply, SlotCounts, SmallContext, Speaker, Stage,
-    StageOutcome, Status, Stopped, UnreadReplies, UnreadReply, Why,
+    NewMessage, NewNote, Note, Notes, OwnDirectory, Panicked, Preflight, Principal, Proof, ReadReplies, ReaderStatus,
+    Receipt, Recorded, Resumed, Run, Session, SessionPhase, SessionStatus, ShownReply, SlotCounts, SmallContext,
+    Speaker, Stage, StageOutcome, Status, Stopped, UnreadReplies, UnreadReply, Why,
 };
 use std::collections::BTreeMap;
 
@@ -283,7 +283,12 @@ fn agents() -> Vec<Shape> {
         sessions: 1,
         access: Access::Members,
         roles: vec![AgentMember { person: id::<PersonId>("per", 1), name: "Alice".to_owned(), role: AgentRole::Admin }],
-        mounts: vec![AgentMount { source: "/srv/data".to_owned(), target: "/data".to_owned(), read_only: true }],
+        mounts: vec![AgentMount {
+            source: "/srv/data".to_owned(),
+            target: "/data".to_owned(),
+            read_only: true,
+            mine: Some(OwnDirectory { person: "Alice".to_owned(), lost: Some("written".to_owned()) }),
+        }],
         packages: Some(AgentPackages {
             apt: vec!["jq".to_owned()],
             npm: vec!["left-pad".to_owned()],

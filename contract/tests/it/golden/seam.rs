@@ -379,7 +379,12 @@ fn of_people() -> Vec<Shape> {
                     secret: Some("files".to_owned()),
                     text: None,
                 }],
-                mounts: vec![Mount { source: "/srv/papers".to_owned(), target: None, read_only: Some(true) }],
+                mounts: vec![Mount {
+                    source: "/srv/papers".to_owned(),
+                    target: None,
+                    read_only: Some(true),
+                    mine: None,
+                }],
                 ..McpRegister::default()
             },
         ),

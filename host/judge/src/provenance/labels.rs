@@ -22,6 +22,8 @@ pub enum Provenance {
     Agent,
     /// A sandbox reported it, or it had no valid seal.
     Sandbox,
+    /// The host itself read it from a source that a person of this host calls theirs, and that no agent can write. It endorses nothing.
+    Own,
     /// A tool returned it. A result carries no authority, also if the host wrote it.
     Tool,
     /// The host read it in a workspace, where any author may have written it.
@@ -65,7 +67,7 @@ impl Labels {
                 Self::one(Label::External).join(Self::one(Label::LlmDerived))
             }
             Provenance::Model { .. } => Self::one(Label::LlmDerived),
-            Provenance::Host => Self::NONE,
+            Provenance::Host | Provenance::Own => Self::NONE,
             Provenance::HostAbout { output } => output,
         }
     }
@@ -167,6 +169,7 @@ mod tests {
         (Provenance::Tool, &[Label::External]),
         (Provenance::Workspace, &[Label::External]),
         (Provenance::Host, &[]),
+        (Provenance::Own, &[]),
         (Provenance::Notes { by_model: false }, &[Label::External]),
         (Provenance::Notes { by_model: true }, &[Label::External, Label::LlmDerived]),
         (Provenance::Model { context: Labels::NONE }, &[Label::LlmDerived]),

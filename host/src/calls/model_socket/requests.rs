@@ -8,14 +8,15 @@ mod generate;
 mod judged;
 mod learned_sizes;
 mod output;
+mod own_source;
 mod prepared;
 mod pushes;
 mod sent_files;
 mod skills;
 mod waiting;
 
-use crate::calls::model_socket::Server;
 use crate::calls::model_socket::report::{quote, record_unsealed, reportable};
+use crate::calls::model_socket::{ModelServers, Server};
 use crate::gateway::requests;
 use crate::registry::Mode;
 use crate::registry::tools::Runs;
@@ -33,6 +34,7 @@ use ironclaw_judge::provenance::{Labelled, Provenance};
 use ironclaw_ledger::Entry;
 use ironclaw_operator::LedgerEvent;
 use ironclaw_state::failpoint;
+use ironclaw_state::keys::ContentKey;
 use ironclaw_state::seal::Sealer;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
@@ -77,57 +79,27 @@ impl Server {
         Ok(decided.await??)
     }
 
-    /// Records the result of a local call. The host accepts it once, on the word of the sandbox.
+    /// Records the result of a local call. The host accepts it once, on the word of the sandbox. It reads a directory of a person itself,
+    /// between two transactions.
     pub(crate) async fn report(&self, turn: TurnId, call_id: CallId, ok: bool, text: String) -> Answer {
         if text.len() > BODY_BYTES_MAX {
             let message = format!("a result of {} bytes is over the limit of {BODY_BYTES_MAX}", text.len());
             return refuse(RefusalCode::Frame, message);
         }
-        let text = lookalike::neutralise(&text).into_owned();
-        let (shared, session, key) = (Arc::clone(&self.shared), self.session, Arc::clone(&self.key));
-        let answer = self
-            .decide(move |tx| {
-                let open = open_turn(tx, &shared.turns.deadlines, session, turn)?;
-                if open.result_bytes.saturating_add(text.len() as u64) > shared.turns.config().result_bytes_max {
-                    return refuse(RefusalCode::Budget, "the turn has used its bytes of results".to_owned());
-                }
-                let found = calls::find(tx, call_id)?.filter(|call| call.session == session && call.turn == turn);
-                let target = ResultTarget { session, turn, key: &key, sealer: &shared.record().sealer };
-                let call = match reportable(call_id, found) {
-                    Ok(call) => call,
-                    Err(message) => {
-                        match store::agent_of(tx, session)?.mode {
-                            Mode::Enforce => return refuse(RefusalCode::Call, message),
-                            Mode::DangerousWarn => record_unsealed(tx, session, Mode::DangerousWarn, &message)?,
-                            Mode::DangerousOff => {}
-                        }
-                        return Ok(sealed(&quote(tx, &target, &text)?, target.sealer));
-                    }
-                };
-                let author = Author::Tool { tool: call.tool.clone() };
-                let body = ResultBody::new(ok, text);
-                let item = calls::record_result(
-                    tx,
-                    &target,
-                    call_id,
-                    &call.tool,
-                    author,
-                    Labelled::new(&body, Provenance::Tool),
-                )?;
-                calls::settle(tx, call_id, item.tuple.item, body.outcome)?;
-                requests::finish(tx, call_id, body.outcome)?;
-                Entry::new(LedgerEvent::CallReported)
-                    .session(session)
-                    .turn(turn)
-                    .with("call", call_id)
-                    .with("tool", call.tool)
-                    .with("ok", ok)
-                    .with("outcome", body.outcome.name())
-                    .with("digest", item.tuple.digest)
-                    .append(tx)?;
-                Ok(sealed(&item, &shared.record().sealer))
-            })
-            .await;
+        let raw: Arc<str> = text.into();
+        let text = lookalike::neutralise(&raw).into_owned();
+        let report = Report { turn, call: call_id, ok, text };
+        let mut read = None;
+        let answer = loop {
+            let (shared, session, key) = (Arc::clone(&self.shared), self.session, Arc::clone(&self.key));
+            let (sent, own) = (report.clone(), read.take());
+            let decided = self.decide(move |tx| record_report(tx, &shared, session, &key, sent, own.as_ref())).await;
+            match decided {
+                Ok(ControlFlow::Break(response)) => break Ok(response),
+                Ok(ControlFlow::Continue(source)) => read = Some(source.read(report.ok, &raw).await),
+                Err(unanswered) => break Err(unanswered),
+            }
+        };
         failpoint::reach("call_reported");
         answer
     }
@@ -201,6 +173,64 @@ impl Server {
             })
             .await
     }
+}
+
+/// A result as a sandbox reports it.
+#[derive(Clone)]
+struct Report {
+    turn: TurnId,
+    call: CallId,
+    ok: bool,
+    text: String,
+}
+
+/// Records a reported result, or returns the directory of a person that the host has to read first.
+fn record_report(
+    tx: &mut WriteTx<'_>,
+    shared: &ModelServers,
+    session: SessionId,
+    key: &ContentKey,
+    report: Report,
+    own: Option<&own_source::Read>,
+) -> Result<ControlFlow<Response, own_source::Source>, Unanswered<Error>> {
+    let Report { turn, call: call_id, ok, text } = report;
+    let open = open_turn(tx, &shared.turns.deadlines, session, turn)?;
+    if open.result_bytes.saturating_add(text.len() as u64) > shared.turns.config().result_bytes_max {
+        return refuse(RefusalCode::Budget, "the turn has used its bytes of results".to_owned());
+    }
+    let found = calls::find(tx, call_id)?.filter(|call| call.session == session && call.turn == turn);
+    let target = ResultTarget { session, turn, key, sealer: &shared.record().sealer };
+    let call = match reportable(call_id, found) {
+        Ok(call) => call,
+        Err(message) => {
+            match store::agent_of(tx, session)?.mode {
+                Mode::Enforce => return refuse(RefusalCode::Call, message),
+                Mode::DangerousWarn => record_unsealed(tx, session, Mode::DangerousWarn, &message)?,
+                Mode::DangerousOff => {}
+            }
+            return Ok(ControlFlow::Break(sealed(&quote(tx, &target, &text)?, target.sealer)));
+        }
+    };
+    let provenance = match (own_source::find(tx, &open, &call, key)?, own) {
+        (Some(source), None) => return Ok(ControlFlow::Continue(source)),
+        (Some(source), Some(read)) => read.provenance(&source),
+        (None, _) => Provenance::Tool,
+    };
+    let author = Author::Tool { tool: call.tool.clone() };
+    let body = ResultBody::new(ok, text);
+    let item = calls::record_result(tx, &target, call_id, &call.tool, author, Labelled::new(&body, provenance))?;
+    calls::settle(tx, call_id, item.tuple.item, body.outcome)?;
+    requests::finish(tx, call_id, body.outcome)?;
+    Entry::new(LedgerEvent::CallReported)
+        .session(session)
+        .turn(turn)
+        .with("call", call_id)
+        .with("tool", call.tool)
+        .with("ok", ok)
+        .with("outcome", body.outcome.name())
+        .with("digest", item.tuple.digest)
+        .append(tx)?;
+    Ok(ControlFlow::Break(sealed(&item, &shared.record().sealer)))
 }
 
 fn has_result_later(call: &calls::CallRow) -> bool {

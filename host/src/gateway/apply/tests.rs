@@ -146,7 +146,7 @@ fn mounts_are_replaced_as_a_whole() {
         scene.host_policy.mounts = vec![root.clone()];
         let source = root.join("data").display().to_string();
         done(tx, &scene, ChangeKind::Mounts, json!([{ "source": source }]), &Prepared::Nothing);
-        let expected = Mount { source: source.into(), target: "/data".to_owned(), read_only: true };
+        let expected = Mount { source: source.into(), target: "/data".to_owned(), read_only: true, mine: None };
         assert_eq!(mounts::list_for_agent(tx, scene.clerk.id).expect("read"), [expected]);
         done(tx, &scene, ChangeKind::Mounts, json!([]), &Prepared::Nothing);
         assert_eq!(mounts::list_for_agent(tx, scene.clerk.id).expect("read"), []);

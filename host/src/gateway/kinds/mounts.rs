@@ -3,10 +3,12 @@
 mod apply;
 mod check;
 mod mount_source;
+mod own_directory;
 mod page;
 
 pub use check::check_allowable;
 pub(super) use check::{complete, describe_sources};
+pub(super) use own_directory::{add_ended, put_ended, refuse};
 
 use super::kind::{Properties, Scope};
 

@@ -4,6 +4,7 @@ use super::{approved_entry, changed_entry};
 use crate::gateway::decide::proof::Approved;
 use crate::registry::allowances;
 use crate::registry::mcp::{check_room, confirmable, find, grants_of, holders, left_of, login};
+use crate::registry::mounts::own;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::seam::change::{McpConfirm, McpRegister};
@@ -53,6 +54,9 @@ pub fn register(
             canonical::to_string(wanted)
         }
     };
+    let writable =
+        wanted.mounts.iter().filter(|mount| mount.read_only != Some(true)).map(|mount| mount.source.as_str());
+    own::record_written(tx, &format!("MCP server {}", wanted.name), writable)?;
     if !wanted.remove {
         table::set_addresses(tx, &wanted.name, addresses)?;
     }

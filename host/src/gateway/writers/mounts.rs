@@ -2,7 +2,8 @@
 
 use super::changed_entry;
 use crate::gateway::decide::proof::Approved;
-use crate::registry::mounts::{Mount, list_for_agent};
+use crate::registry::agent_by_id;
+use crate::registry::mounts::{Mount, list_for_agent, own};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::AgentId;
 use ironclaw_operator::LedgerEvent;
@@ -22,13 +23,20 @@ pub fn set(
     let before = as_text(&list_for_agent(tx, agent)?);
     tables::sessions::mark_uids_shared(tx, agent)?;
     tables::agents::replace_mounts(tx, agent, mounts)?;
+    let name = agent_by_id(tx, agent)?.map(|agent| agent.name).unwrap_or_default();
+    let writable = mounts.iter().filter(|mount| !mount.read_only).filter_map(|mount| mount.source.to_str());
+    own::record_written(tx, &format!("agent {name}"), writable)?;
     changed_entry(LedgerEvent::AgentMounts, approved, agent, before.as_bytes(), as_text(mounts).as_bytes())
         .append(tx)?;
     Ok(())
 }
 
 fn as_text(mounts: &[Mount]) -> String {
-    let text = |mount: &Mount| [mount.source.display().to_string(), mount.target.clone(), mount.read_only.to_string()];
+    let text = |mount: &Mount| {
+        let mine = mount.mine.map(|person| format!("mine {person}"));
+        let parts = [mount.source.display().to_string(), mount.target.clone(), mount.read_only.to_string()];
+        parts.into_iter().chain(mine).collect::<Vec<_>>()
+    };
     canonical::to_string(&mounts.iter().map(text).collect::<Vec<_>>())
 }
 
@@ -44,7 +52,12 @@ mod tests {
     fn mounts_of_an_agent_are_replaced_as_a_whole_and_private() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let mount = |target: &str, read_only| Mount { source: "/srv/x".into(), target: target.to_owned(), read_only };
+        let mount = |target: &str, read_only| Mount {
+            source: "/srv/x".into(),
+            target: target.to_owned(),
+            read_only,
+            mine: None,
+        };
         let (two, one) = ([mount("/a", true), mount("/b", false)], [mount("/c", true)]);
         let (first, other) = (AgentId::new(), AgentId::new());
         let found = runtime.block_on(async {

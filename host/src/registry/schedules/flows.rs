@@ -6,7 +6,7 @@
 
 use super::Schedule;
 use crate::registry::destinations::{self, Destination, State};
-use crate::registry::mounts::{self, Mount};
+use crate::registry::mounts::{self, Mount, own::overlaps};
 use crate::registry::tools::{SEND_FILE, SEND_MESSAGE};
 use crate::registry::{agents, mcp};
 use ironclaw_contract::ids::{AgentId, PersonId};
@@ -131,18 +131,14 @@ fn writer_into(tx: &ReadTx<'_>, directory: &Path) -> Result<Option<Writer>, Erro
     Ok(writing.map(|server| Writer::Server(server.described.name)))
 }
 
-/// Returns whether one of two directories contains the other.
-fn overlaps(one: &Path, other: &Path) -> bool {
-    one.starts_with(other) || other.starts_with(one)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn path_belongs_to_the_directory_of_its_first_name() {
-        let mount = |target: &str| Mount { source: "/srv".into(), target: target.to_owned(), read_only: true };
+        let mount =
+            |target: &str| Mount { source: "/srv".into(), target: target.to_owned(), read_only: true, mine: None };
         let held = [mount("/notes"), mount("/n")];
         for (path, target) in [
             ("/notes", Some("/notes")),
@@ -161,13 +157,5 @@ mod tests {
         ] {
             assert_eq!(granted(path, &held).map(|mount| mount.target.as_str()), target, "{path}");
         }
-    }
-
-    #[test]
-    fn directories_overlap_by_whole_names() {
-        let overlap = |one: &str, other: &str| overlaps(Path::new(one), Path::new(other));
-        assert!(overlap("/home/a", "/home/a/notes") && overlap("/home/a/notes/x", "/home/a/notes"));
-        assert!(overlap("/home/a/notes", "/home/a/notes") && overlap("/", "/home/a"));
-        assert!(!overlap("/home/a/note", "/home/a/notes") && !overlap("/home/b", "/home/a"));
     }
 }

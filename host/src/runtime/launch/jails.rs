@@ -116,7 +116,7 @@ impl Jails {
         let (agent, session_agent, home) = (session.agent, session.agent, self.home.clone());
         let read = self.record.state.read(move |tx| {
             let granted = mounts::list_for_agent(tx, agent)?.into_iter();
-            let mounts = granted.map(|mounts::Mount { source, target, read_only }| Mount {
+            let mounts = granted.map(|mounts::Mount { source, target, read_only, mine: _ }| Mount {
                 source,
                 target,
                 read_only,

@@ -43,8 +43,14 @@ fn find_reach(tx: &ReadTx<'_>, agent: &Agent, all: &mut Vec<Finding>) -> Result<
             all.push(Finding::StrangersHeard { agent: name(), channel: channel.name, sharing });
         }
     }
-    for mount in mounts::list_for_agent(tx, agent.id)?.into_iter().filter(|mount| !mount.read_only) {
-        all.push(Finding::DirectoryWritable { agent: name(), directory: mount.source.display().to_string() });
+    let written = mounts::own::written(tx)?;
+    for mount in mounts::list_for_agent(tx, agent.id)? {
+        let directory = mount.source.display().to_string();
+        if !mount.read_only {
+            all.push(Finding::DirectoryWritable { agent: name(), directory });
+        } else if mount.mine.is_some() && mounts::own::lost(&mount, &written).is_none() {
+            all.push(Finding::DirectoryOwn { agent: name(), directory });
+        }
     }
     for held in egress::egress_of(tx, agent.id)? {
         find_host(&agent.name, &held.granted, all);

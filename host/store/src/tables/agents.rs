@@ -1,5 +1,5 @@
 //! Agents with roles, software, mounts, hosts and allowances. Tables: `agents`, `agent_roles`, `agent_packages`, `agent_mounts`,
-//! `egress_grants`, `allowances`.
+//! `written_directories`, `egress_grants`, `allowances`.
 //!
 //! See `registry` and its modules `roles`, `software`, `mounts`, `egress` and `allowances`.
 
@@ -75,6 +75,17 @@ rows! {
         pub target: String,
         /// True if the agent can only read it.
         pub read_only: bool,
+        /// The person who declared its text theirs.
+        pub mine: Option<PersonId>,
+    }
+
+    /// A directory of the machine that an agent or an MCP server could write, now or before.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Written {
+        /// Absolute path on the machine.
+        pub path: PathBuf as text,
+        /// The first one who could write it, in words of the host.
+        pub writer: String,
     }
 }
 
@@ -218,7 +229,7 @@ pub fn delete_software(tx: &mut WriteTx<'_>, agent: AgentId) -> Result<(), Error
 
 /// Returns the mounts of an agent, by target.
 pub fn mounts_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Mount>, Error> {
-    let sql = "SELECT source, target, read_only FROM agent_mounts WHERE agent_id = ?1 ORDER BY target";
+    let sql = "SELECT source, target, read_only, mine FROM agent_mounts WHERE agent_id = ?1 ORDER BY target";
     tx.list(sql, [agent], Mount::read)
 }
 
@@ -228,13 +239,31 @@ pub fn mounts_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Mount>, Error> {
 /// Also refuses a source that is not UTF-8, because the record would show another path.
 pub fn replace_mounts(tx: &mut WriteTx<'_>, agent: AgentId, mounts: &[Mount]) -> Result<(), Error> {
     tx.execute("DELETE FROM agent_mounts WHERE agent_id = ?1", [agent])?;
-    let sql = "INSERT INTO agent_mounts (agent_id, target, source, read_only) VALUES (?1, ?2, ?3, ?4)";
+    let sql = "INSERT INTO agent_mounts (agent_id, target, source, read_only, mine) VALUES (?1, ?2, ?3, ?4, ?5)";
     for mount in mounts {
         let source = std::str::from_utf8(mount.source.as_os_str().as_bytes())
             .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
-        tx.execute(sql, params![agent, mount.target, source, mount.read_only])?;
+        tx.execute(sql, params![agent, mount.target, source, mount.read_only, mount.mine])?;
     }
     Ok(())
+}
+
+/// Returns the mounts that people declared theirs, of every agent with its name.
+pub fn declared_mounts(tx: &ReadTx<'_>) -> Result<Vec<(String, Mount)>, Error> {
+    let sql = "SELECT name, source, target, read_only, mine FROM agent_mounts JOIN agents ON agents.id = agent_id \
+               WHERE mine IS NOT NULL ORDER BY name, target";
+    tx.list(sql, [], |row| Ok((row.get("name")?, Mount::read(row)?)))
+}
+
+/// Records a directory that an agent or an MCP server can write from now on. The record keeps the first writer of each.
+pub fn insert_written(tx: &mut WriteTx<'_>, path: &str, writer: &str) -> Result<(), Error> {
+    let sql = "INSERT OR IGNORE INTO written_directories (path, writer) VALUES (?1, ?2)";
+    tx.execute(sql, [path, writer]).map(drop)
+}
+
+/// Returns every directory that an agent or an MCP server could write, now or before.
+pub fn written_directories(tx: &ReadTx<'_>) -> Result<Vec<Written>, Error> {
+    tx.list("SELECT path, writer FROM written_directories ORDER BY path", [], Written::read)
 }
 
 /// Sets the model endpoint of an agent, and whether it changes to another one when that becomes the default.

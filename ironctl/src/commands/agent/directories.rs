@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// Options of `ironctl agent grant-dir`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  ironctl agent grant-dir assistant /srv/papers\n  ironctl agent grant-dir assistant /srv/drafts --write --as /drafts\n  ironctl agent grant-dir assistant ~/notes --allow --yes"
+    after_help = "Example:\n  ironctl agent grant-dir assistant /srv/papers\n  ironctl agent grant-dir assistant /srv/drafts --write --as /drafts\n  ironctl agent grant-dir assistant ~/notes --mine --allow"
 )]
 pub struct Grant {
     /// Name or id of the agent
@@ -26,6 +26,9 @@ pub struct Grant {
     /// Let the agent write there too [default: read only]
     #[arg(long)]
     write: bool,
+    /// The text there is your own: only you write it, and no agent ever could [default: text of others]
+    #[arg(long, conflicts_with = "write")]
+    mine: bool,
     /// Its path in the jail: / and one name [default: / and the name of the directory]
     #[arg(long = "as", value_name = "TARGET")]
     target: Option<String>,
@@ -53,10 +56,10 @@ pub struct Revoke {
 
 /// Gives an agent a directory beside those that it has; sets the access to a directory that it has.
 pub async fn grant(at: &At, client: &Client, args: Grant) -> Result<(), Error> {
-    let Grant { agent, directory, write, target, allow, yes } = args;
+    let Grant { agent, directory, write, mine, target, allow, yes } = args;
     let source = absolute(&directory)?;
     let agent = client.call(routes::AGENT, [&agent]).await?;
-    let payload = with(&agent.mounts, &source, target.map(rooted), write);
+    let payload = with(&agent.mounts, &source, target.map(rooted), Access::new(write, mine));
     let id = agent.id.to_string();
     let mut decided = propose::decide(at, client, ChangeKind::Mounts, Some(&id), payload.clone(), yes).await;
     if decided.as_ref().is_err_and(|refused| is_not_allowed(refused, &source)) {
@@ -143,19 +146,57 @@ pub async fn revoke(at: &At, client: &Client, args: Revoke) -> Result<(), Error>
         };
         mounts.remove(index);
     }
-    propose::decide_and_print(at, ChangeKind::Mounts, Some(&agent.id.to_string()), json!(mounts), yes).await
+    propose::decide_and_print(
+        at,
+        ChangeKind::Mounts,
+        Some(&agent.id.to_string()),
+        mounts.iter().map(kept).collect(),
+        yes,
+    )
+    .await
 }
 
 /// Returns the complete list of directories with this one. A directory that the agent has keeps its target unless another is named.
-fn with(mounts: &[AgentMount], source: &str, target: Option<String>, write: bool) -> Value {
+fn with(mounts: &[AgentMount], source: &str, target: Option<String>, access: Access) -> Value {
     let had = mounts.iter().find(|mount| mount.source == source);
     let target = target.or_else(|| had.map(|mount| mount.target.clone()));
-    let mut new = json!({ "source": source, "read_only": !write });
+    let mut new = json!({ "source": source, "read_only": access != Access::Writable });
+    if access == Access::Own {
+        new["mine"] = true.into();
+    }
     if let Some(target) = target {
         new["target"] = target.into();
     }
-    let others = mounts.iter().filter(|mount| mount.source != source).map(|mount| json!(mount));
+    let others = mounts.iter().filter(|mount| mount.source != source).map(kept);
     others.chain([new]).collect()
+}
+
+/// The access to a granted directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Access {
+    ReadOnly,
+    /// Read only, and its text is the person's.
+    Own,
+    Writable,
+}
+
+impl Access {
+    const fn new(write: bool, mine: bool) -> Self {
+        match (write, mine) {
+            (true, _) => Self::Writable,
+            (false, true) => Self::Own,
+            (false, false) => Self::ReadOnly,
+        }
+    }
+}
+
+/// Returns an unchanged directory as a part of the change.
+fn kept(AgentMount { source, target, read_only, mine }: &AgentMount) -> Value {
+    let mut kept = json!({ "source": source, "target": target, "read_only": read_only });
+    if mine.is_some() {
+        kept["mine"] = true.into();
+    }
+    kept
 }
 
 /// Returns the index of a directory that is named by its path on the machine or in the jail.
@@ -182,7 +223,11 @@ fn rooted(target: String) -> String {
 fn granted(change: &Waiting, source: &str) -> Option<(String, &'static str)> {
     let Some(Details::Change(details)) = &change.entry.details else { return None };
     let mount = details.after.as_array()?.iter().find(|mount| mount["source"] == source)?;
-    let access = if mount["read_only"] == false { "writable" } else { "read only" };
+    let access = match (mount["read_only"] == false, mount["mine"] == true) {
+        (true, _) => "writable",
+        (false, true) => "read only, as your own text",
+        (false, false) => "read only",
+    };
     (change.entry.status == WaitingStatus::Done).then_some((mount["target"].as_str()?.to_owned(), access))
 }
 
@@ -218,23 +263,23 @@ mod tests {
     use ironclaw_operator::Failure;
 
     fn mount(source: &str, target: &str, read_only: bool) -> AgentMount {
-        AgentMount { source: source.to_owned(), target: target.to_owned(), read_only }
+        AgentMount { source: source.to_owned(), target: target.to_owned(), read_only, mine: None }
     }
 
     #[test]
     fn granted_directory_joins_the_others_and_keeps_its_target() {
         let had = [mount("/srv/a", "/a", true), mount("/srv/b", "/other", true)];
         assert_eq!(
-            with(&had, "/srv/c", None, false),
+            with(&had, "/srv/c", None, Access::ReadOnly),
             json!([
                 { "source": "/srv/a", "target": "/a", "read_only": true },
                 { "source": "/srv/b", "target": "/other", "read_only": true },
                 { "source": "/srv/c", "read_only": true }
             ])
         );
-        let again = with(&had, "/srv/b", None, true);
+        let again = with(&had, "/srv/b", None, Access::Writable);
         assert_eq!(again[1], json!({ "source": "/srv/b", "target": "/other", "read_only": false }));
-        let moved = with(&had, "/srv/b", Some("/b".to_owned()), false);
+        let moved = with(&had, "/srv/b", Some("/b".to_owned()), Access::ReadOnly);
         assert_eq!(moved[1]["target"], "/b");
         assert_eq!(moved.as_array().map(Vec::len), Some(2));
     }

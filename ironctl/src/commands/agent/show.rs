@@ -11,8 +11,8 @@ use crate::failure::Error;
 use crate::output::{Output, joined};
 use ironclaw_operator::{
     Agent, AgentAbilities, AgentBudget, AgentGroup, AgentMcp, AgentMember, AgentMount, AgentPackages, AgentScope,
-    Allowance, AllowanceStatus, Commands, Destination, DestinationState, EgressGrant, InstalledSkill, Principal,
-    ScheduleView, SkillTrust,
+    Allowance, AllowanceStatus, Commands, Destination, DestinationState, EgressGrant, InstalledSkill, OwnDirectory,
+    Principal, ScheduleView, SkillTrust,
 };
 
 /// The rows of the page: the name of a group in its first row, and a text.
@@ -74,8 +74,14 @@ fn add_abilities(page: &mut Page, agent: &str, abilities: &AgentAbilities) {
     page.add("asked by", scopes.iter().filter_map(scope));
 }
 
-fn mount(AgentMount { source, target, read_only }: &AgentMount) -> String {
-    format!("{source} at {target}, {}", if *read_only { "read only" } else { "writable" })
+fn mount(AgentMount { source, target, read_only, mine }: &AgentMount) -> String {
+    let access = if *read_only { "read only" } else { "writable" };
+    let own = match mine {
+        None => String::new(),
+        Some(OwnDirectory { person, lost: None }) => format!(", text of {person}"),
+        Some(OwnDirectory { person, lost: Some(why) }) => format!(", no longer text of {person}: {why}"),
+    };
+    format!("{source} at {target}, {access}{own}")
 }
 
 fn packages(AgentPackages { apt, npm, pypi, made_at, .. }: &AgentPackages) -> Vec<String> {

@@ -142,6 +142,7 @@ mod tests {
             Finding::ModeLowered { agent: agent(), mode: GuardMode::DangerousOff },
             Finding::StrangersHeard { agent: agent(), channel: "desk".to_owned(), sharing: Sharing::Shared },
             Finding::DirectoryWritable { agent: agent(), directory: "/srv/my papers".to_owned() },
+            Finding::DirectoryOwn { agent: agent(), directory: "/srv/my notes".to_owned() },
             Finding::TunnelOpen { agent: agent(), host: host() },
             Finding::PushGranted { agent: agent(), host: host() },
             Finding::HostWritable { agent: agent(), host: host(), methods: vec!["POST".to_owned()] },

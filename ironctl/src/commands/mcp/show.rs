@@ -95,7 +95,7 @@ fn rows(server: &McpServer) -> Vec<[String; 2]> {
         let value = secret.unwrap_or_else(|| format!("text:{}", wording::prose(text.as_deref().unwrap_or_default())));
         add("variable", format!("{variable}={value}"));
     }
-    for AgentMount { source, target, read_only } in &server.mounts {
+    for AgentMount { source, target, read_only, mine: _ } in &server.mounts {
         add("mount", format!("{source} at {target}, {}", if *read_only { "read only" } else { "writable" }));
     }
     for McpServerHost { host, port, upload_bytes_max } in &server.hosts {

@@ -4,7 +4,7 @@
 
 use super::super::kind::{Check, CheckContext};
 use super::super::local_network as shown;
-use super::super::mounts::{complete as complete_mounts, describe_sources};
+use super::super::mounts::{add_ended, complete as complete_mounts, describe_sources, refuse as own_directory_refused};
 use super::super::packages::clients;
 use crate::reach::jail_network::tunnel_variables;
 use crate::reach::mcp_jail::{self, Process};
@@ -49,6 +49,7 @@ impl Check for McpRegister {
         if !self.packages.is_empty() {
             facts["clients"] = json!(clients(&policy.packages, &self.packages));
         }
+        add_ended(tx, &mut facts, &self.mounts)?;
         shown::add(&mut facts, &local_network::for_server(tx, policy, self)?);
         Ok(facts)
     }
@@ -95,6 +96,9 @@ fn complete(tx: &ReadTx<'_>, wanted: McpRegister, host_policy: &HostPolicy) -> R
         environment.into_iter().map(|one| complete_variable(tx, one)).collect::<Result<Vec<_>, Denied>>()?;
     environment.sort_by(|one, other| one.variable.cmp(&other.variable));
     let mounts = complete_mounts(mounts, host_policy)?;
+    if let Some(mount) = mounts.iter().find(|mount| mount.mine.is_some()) {
+        return Err(own_directory_refused(&mount.source, "an MCP server has it").into());
+    }
     for tool in &tools {
         if let Err(why) = server::check_name(&tool.name) {
             let shown = quoted(&tool.name);

@@ -1,8 +1,8 @@
 //! The lines on the review page about an MCP server for the catalogue.
 
 use super::super::kind::Page;
-use super::super::local_network;
 use super::super::packages::{put_browser, put_clients, put_names, put_publishers};
+use super::super::{local_network, mounts};
 use crate::gateway::review_page::effects::Effects;
 use crate::registry::mcp;
 use crate::registry::mcp::issuer::name_in;
@@ -95,6 +95,7 @@ fn put_place(page: &mut Effects<'_>, server: &McpRegister) {
             _ => page.warn(format!("The server can READ {source} of this machine, which it sees at {target}.")),
         }
     }
+    mounts::put_ended(page);
 }
 
 /// Warns about each host of the network that the command reaches.

@@ -5,6 +5,7 @@
 
 use super::super::kind::{Check, CheckContext};
 use super::mount_source::{self, LookError, PathProperties};
+use super::own_directory;
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::{Agent, mounts};
 use ironclaw_contract::seam::change::{Change, Mount};
@@ -21,8 +22,10 @@ use std::path::{Path, PathBuf};
 const SYSTEM_DIRECTORIES: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/etc"];
 
 impl Check for Vec<Mount> {
-    fn complete(&self, _tx: &ReadTx<'_>, context: &CheckContext<'_>) -> Result<Change, Denied> {
-        Ok(Change::Mounts(complete(self.clone(), context.host_policy)?))
+    fn complete(&self, tx: &ReadTx<'_>, context: &CheckContext<'_>) -> Result<Change, Denied> {
+        let mounts = complete(self.clone(), context.host_policy)?;
+        own_directory::check(tx, context, &mounts)?;
+        Ok(Change::Mounts(mounts))
     }
 
     fn current(&self, tx: &ReadTx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
@@ -32,12 +35,15 @@ impl Check for Vec<Mount> {
             source: mount.source.display().to_string(),
             target: Some(mount.target),
             read_only: Some(mount.read_only),
+            mine: mount.mine.map(|_| true),
         });
         Ok(json!(shown.collect::<Vec<_>>()))
     }
 
-    fn facts(&self, _tx: &ReadTx<'_>, _policy: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
-        Ok(json!({ "sources": describe_sources(self) }))
+    fn facts(&self, tx: &ReadTx<'_>, _policy: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
+        let mut facts = json!({ "sources": describe_sources(self) });
+        own_directory::add_ended(tx, &mut facts, self)?;
+        Ok(facts)
     }
 }
 
@@ -85,7 +91,8 @@ pub fn complete(mounts: Vec<Mount>, host_policy: &HostPolicy) -> Result<Vec<Moun
                 .hint("name a target for each mount"));
         }
         let read_only = Some(mount.read_only.unwrap_or(true));
-        completed.push(Mount { source: mount.source, target: Some(target), read_only });
+        let mine = mount.mine.filter(|mine| *mine);
+        completed.push(Mount { source: mount.source, target: Some(target), read_only, mine });
     }
     completed.sort_by(|one, other| one.target.cmp(&other.target));
     Ok(completed)
@@ -213,7 +220,7 @@ mod tests {
     }
 
     fn mount(source: &str, target: Option<&str>) -> Mount {
-        Mount { source: source.to_owned(), target: target.map(str::to_owned), read_only: None }
+        Mount { source: source.to_owned(), target: target.map(str::to_owned), read_only: None, mine: None }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The lines on the review page about directories in a jail.
 
 use super::super::kind::Page;
+use super::own_directory;
 use crate::gateway::review_page::effects::Effects;
 use ironclaw_contract::seam::change::Mount;
 use serde_json::Value;
@@ -31,6 +32,7 @@ impl Page for Vec<Mount> {
         for mount in self {
             put_mount(page, mount, now(before, &mount.source));
         }
+        own_directory::put_ended(page);
         if writable > 0 {
             page.add(
                 "With a directory that it may write, its calls of write_file and run_command need a request that asks for `write`, or for \
@@ -52,7 +54,7 @@ fn now(before: &[Value], source: &str) -> &'static str {
     }
 }
 
-fn put_mount(page: &mut Effects<'_>, Mount { source, target, read_only }: &Mount, now: &str) {
+fn put_mount(page: &mut Effects<'_>, Mount { source, target, read_only, mine }: &Mount, now: &str) {
     let source = page.show(source);
     let target = match target {
         Some(target) => page.show(target),
@@ -73,4 +75,13 @@ fn put_mount(page: &mut Effects<'_>, Mount { source, target, read_only }: &Mount
     page.warn(format!(
         "The agent can READ everything in {source} and its subdirectories; what it reads can reach its model and the people who talk to it."
     ));
+    if *mine == Some(true) {
+        page.add(format!(
+            "Text in {source} counts as text of the person who asks for this, and not as text of others."
+        ));
+        page.warn(format!(
+            "If another person or program can put a file into {source}, such as a download, a saved mail or a shared folder, its text can STEER \
+             the agent without a question."
+        ));
+    }
 }

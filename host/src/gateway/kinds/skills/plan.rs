@@ -201,6 +201,9 @@ fn check_hosts(wanted: &Grants) -> Result<(), Refusal> {
 }
 
 fn directories(tx: &ReadTx<'_>, agent: &Agent, state: &State, wanted: &Grants, plan: &mut Plan) -> Result<(), Denied> {
+    if let Some(mount) = wanted.mounts.iter().find(|mount| mount.mine.is_some()) {
+        return Err(super::super::mounts::refuse(&mount.source, "a skill asks for it").into());
+    }
     let has = mounts::list_for_agent(tx, agent.id)?;
     // A directory that people changed meanwhile is theirs.
     let is_as_asked = |held: &Mount| {
@@ -256,6 +259,7 @@ pub(super) fn written(mount: &mounts::Mount) -> Mount {
         source: mount.source.display().to_string(),
         target: Some(mount.target.clone()),
         read_only: Some(mount.read_only),
+        mine: mount.mine.map(|_| true),
     }
 }
 
@@ -265,6 +269,7 @@ pub(super) fn completed_mount(wanted: &Mount) -> Mount {
         target: Some(target_of(wanted)),
         read_only: Some(wanted.read_only.unwrap_or(true)),
         source: wanted.source.clone(),
+        mine: None,
     }
 }
 

@@ -176,7 +176,12 @@ impl Random {
                 .map(|_| McpVariable { variable: self.text(), secret: None, text: self.maybe(Self::text) })
                 .collect(),
             mounts: (0..self.below(2))
-                .map(|_| Mount { source: self.text(), target: None, read_only: self.one(&[None, Some(false)]) })
+                .map(|_| Mount {
+                    source: self.text(),
+                    target: None,
+                    read_only: self.one(&[None, Some(false)]),
+                    mine: None,
+                })
                 .collect(),
             hosts: (0..self.below(3)).map(|_| host(self)).collect(),
             oauth: self.maybe(oauth),

@@ -363,7 +363,7 @@ impl Fixture<'_, '_> {
     pub(super) fn grant(&mut self, target: &str, read_only: bool) {
         let agent = self.agent().id;
         let mut all = mounts::list_for_agent(self.tx, agent).expect("read");
-        all.push(Mount { source: format!("/srv{target}").into(), target: target.to_owned(), read_only });
+        all.push(Mount { source: format!("/srv{target}").into(), target: target.to_owned(), read_only, mine: None });
         writers::mounts::set(self.tx, &Approved::by_test(self.owner), agent, &all).expect("set");
     }
 

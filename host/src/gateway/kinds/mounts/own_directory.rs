@@ -1,0 +1,160 @@
+//! Checks directories that a person calls theirs, and finds those that a change ends.
+//!
+//! A bounded walk looks at each entry of the directory, never into a file and never through a link. Later the host checks each file again
+//! when it reads it, so a link that is made afterwards ends nothing and gives nothing. See [`crate::registry::mounts::own`].
+
+use super::super::kind::CheckContext;
+use crate::gateway::Requester;
+use crate::gateway::review_page::effects::Effects;
+use crate::registry::mounts::{self, own};
+use ironclaw_contract::ids::PersonId;
+use ironclaw_contract::seam::change::Mount;
+use ironclaw_jail::mount_table::Mounts;
+use ironclaw_operator::DenialCode;
+use ironclaw_state::ReadTx;
+use ironclaw_store::refusal::{Denied, Refusal};
+use serde_json::{Value, json};
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Entries of a directory and of those below it. A walk of more would hold the record for too long.
+const ENTRIES_MAX: usize = 50_000;
+
+/// Checks the directories among these that a person newly declares theirs.
+///
+/// # Errors
+/// Refuses the declaration of an agent, and a directory that is writable, was writable, or has a link out of it.
+pub(super) fn check(tx: &ReadTx<'_>, context: &CheckContext<'_>, wanted: &[Mount]) -> Result<(), Denied> {
+    let had = match context.agent {
+        Some(agent) => mounts::list_for_agent(tx, agent.id)?,
+        None => Vec::new(),
+    };
+    let is_new = |mount: &&Mount| mount.mine == Some(true) && held_by(Path::new(&mount.source), &had).is_none();
+    for mount in wanted.iter().filter(is_new) {
+        if let Requester::Agent { .. } = context.requester {
+            let message = format!("an agent cannot ask that {:?} counts as a person's own", mount.source);
+            let refusal = Refusal::new(DenialCode::MountMineAgent, message);
+            return Err(refusal.hint("leave out `mine`; the person can say so themselves").into());
+        }
+        check_one(tx, mount, wanted)?;
+    }
+    Ok(())
+}
+
+fn check_one(tx: &ReadTx<'_>, mount: &Mount, wanted: &[Mount]) -> Result<(), Denied> {
+    let source = Path::new(&mount.source);
+    let no = |why: String| Err(refuse(&mount.source, &why).into());
+    if mount.read_only == Some(false) {
+        return no("the agent may write to it".to_owned());
+    }
+    let Ok(table) = Mounts::read() else {
+        return no("the table of mounts cannot be read".to_owned());
+    };
+    let asked = wanted.iter().filter(|other| other.read_only == Some(false));
+    let asked = asked.map(|other| own::Written { path: PathBuf::from(&other.source), writer: "the agent".to_owned() });
+    let written: Vec<own::Written> = asked.chain(own::written(tx)?).collect();
+    if let Some(found) = own::overlapping(source, &written, &table) {
+        return no(own::Lost::Written(found.clone()).words());
+    }
+    match walk(source) {
+        Ok(None) => Ok(()),
+        Ok(Some(why)) => no(why),
+        Err(error) => no(format!("it cannot be read: {error}")),
+    }
+}
+
+/// Returns the person who declared this directory theirs, if the agent has it as such.
+pub(super) fn held_by(source: &Path, had: &[mounts::Mount]) -> Option<PersonId> {
+    had.iter().find(|held| held.source == source).and_then(|held| held.mine)
+}
+
+/// Returns the refusal of a declaration, with the reason.
+pub fn refuse(source: &str, why: &str) -> Refusal {
+    let refusal = Refusal::new(DenialCode::MountMine, format!("{source:?} cannot count as your own: {why}"));
+    refusal.hint("name a directory into which only you write, or leave out --mine")
+}
+
+/// Returns the first entry for which a directory is not of one author: a link out of it, a file with a second name, another file system.
+fn walk(top: &Path) -> io::Result<Option<String>> {
+    let device = top.symlink_metadata()?.dev();
+    let (mut left, mut seen) = (vec![top.to_owned()], 0);
+    while let Some(directory) = left.pop() {
+        for entry in fs::read_dir(&directory)? {
+            let path = entry?.path();
+            let found = path.symlink_metadata()?;
+            seen += 1;
+            let name = path.display();
+            if seen > ENTRIES_MAX {
+                return Ok(Some(format!("it has more than {ENTRIES_MAX} entries; name a directory below it")));
+            }
+            if found.dev() != device {
+                return Ok(Some(format!("{name} is on another file system")));
+            }
+            if found.is_symlink() && !stays_below(top, &path) {
+                return Ok(Some(format!("the link {name} leads out of it, or nowhere")));
+            }
+            if found.is_file() && found.nlink() > 1 {
+                return Ok(Some(format!("{name} has a second name, a hard link")));
+            }
+            if found.is_dir() {
+                left.push(path);
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn stays_below(top: &Path, link: &Path) -> bool {
+    link.canonicalize().is_ok_and(|real| real.starts_with(top))
+}
+
+/// Adds the directories to the facts of a change that are no longer a person's after it.
+pub fn add_ended(tx: &ReadTx<'_>, facts: &mut Value, wanted: &[Mount]) -> Result<(), ironclaw_state::Error> {
+    let writable = wanted.iter().filter(|mount| mount.read_only == Some(false)).map(|mount| mount.source.as_str());
+    let ended = own::ended_by(tx, writable)?;
+    if !ended.is_empty() {
+        let shown = ended.iter().map(|(agent, mount)| json!([agent, mount.source.display().to_string()]));
+        facts["no_longer_own"] = shown.collect();
+    }
+    Ok(())
+}
+
+/// Warns about the directories that are no longer a person's after a change.
+pub fn put_ended(page: &mut Effects<'_>) {
+    let facts = page.facts;
+    for ended in facts["no_longer_own"].as_array().into_iter().flatten() {
+        let [agent, source] = [0, 1].map(|part| page.show(ended[part].as_str().unwrap_or_default()));
+        page.warn(format!(
+            "{source} of agent {agent} is NO LONGER A PERSON'S OWN after this, now and later: its text counts as text of others."
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn entry_that_leads_out_of_a_directory_is_named() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let root = directory.path().canonicalize().expect("there");
+        let top = root.join("notes");
+        fs::create_dir_all(top.join("deep")).expect("made");
+        fs::write(top.join("deep/a.md"), "a").expect("written");
+        symlink("deep/a.md", top.join("inside")).expect("linked");
+        assert_eq!(walk(&top).expect("read"), None, "a link that stays inside is harmless");
+        fs::write(root.join("outside"), "x").expect("written");
+        for (name, target) in [("out", "../outside"), ("absolute", "/etc/hostname"), ("gone", "nothing")] {
+            symlink(target, top.join(name)).expect("linked");
+            let why = walk(&top).expect("read").expect(name);
+            assert!(why.contains(name), "{why}");
+            fs::remove_file(top.join(name)).expect("removed");
+        }
+        fs::hard_link(root.join("outside"), top.join("deep/second")).expect("linked");
+        let why = walk(&top).expect("read").expect("a second name");
+        assert!(why.contains("deep/second"), "{why}");
+    }
+}
