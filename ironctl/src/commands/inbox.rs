@@ -5,7 +5,7 @@
 use super::allowance;
 use super::named_agent::NamedAgent;
 use super::review::{self, Choice, Subject, Words};
-use super::waiting::words::{approvals, count_yours, in_a_line, one_line, requester};
+use super::waiting::words::{approvals, calls_together, count_yours, in_a_line, one_line, requester};
 use super::waiting::{self, Asked, OUTCOME_TIMEOUT, together};
 use crate::at::At;
 use crate::client::Client;
@@ -139,7 +139,7 @@ async fn list(at: &At, wanted: List) -> Result<(), Error> {
         "type": kind, "status": status, "agent": of.name(), "own": own.then_some(true), "limit": limit
     });
     let WaitingList { entries, more } = at.client()?.query(routes::WAITING_LIST, [], query).await?;
-    let (entries, more) = (folded(at.out, entries), more);
+    let entries = if at.out.is_json() { entries } else { folded(entries) };
     let withdrawable = entries.iter().find(|entry| entry.may_reject && !entry.yours).map(|entry| entry.id);
     let row = |entry: WaitingEntry| {
         let until = entry.status.is_open().then(|| clock::to_the_minute(&entry.expires_at));
@@ -161,20 +161,20 @@ async fn list(at: &At, wanted: List) -> Result<(), Error> {
     if more { at.out.remark("there are more: use --limit, --type, --status or --agent") } else { Ok(()) }
 }
 
-/// Leaves out each call that waits together with an earlier one, for a person: one page shows them all. A script gets each.
-fn folded(out: Output, mut entries: Vec<WaitingEntry>) -> Vec<WaitingEntry> {
+/// Leaves out each call that waits together with an earlier one: one page shows them all.
+pub fn folded(mut entries: Vec<WaitingEntry>) -> Vec<WaitingEntry> {
     let mut shown = BTreeSet::new();
     entries.retain(|entry| {
         let is_first = shown.insert(entry.id);
-        shown.extend(together::calls(entry));
-        out.is_json() || is_first
+        shown.extend(calls_together(entry));
+        is_first
     });
     entries
 }
 
 /// Returns the question, the tool with the number of calls that wait together, or the kind of the change.
 fn subject(entry: &WaitingEntry) -> String {
-    match together::calls(entry).len() {
+    match calls_together(entry).len() {
         0 => one_line(entry.question.as_ref().unwrap_or(&entry.subject)),
         calls => format!("{} ({calls} calls)", entry.subject),
     }
@@ -262,10 +262,21 @@ fn why_not_yours(entry: &WaitingEntry) -> String {
     }
 }
 
-/// Shows one of them and applies the decision of the person.
+/// Shows one of them, with the calls that wait together with it, and applies the decision of the person.
 pub async fn one(at: &At, client: &Client, id: WaitingId) -> Result<(), Error> {
     check_terminal(at.out)?;
-    decide(at.out, client, id, Words::One, 0).await.map(drop)
+    let mut shown = Shown::default();
+    let entry = waiting::read(client, id).await?.entry;
+    let Some(page) = shown.together(client, &entry).await? else {
+        return decide(at.out, client, id, Words::One, 0).await.map(drop);
+    };
+    shown.decide_together(at.out, client, id, &page, 0).await?;
+    for call in shown.by_themselves {
+        if !decide(at.out, client, call, Words::Inbox, 0).await? {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Returns what waits for this person and concerns an agent, by name or id.
@@ -326,7 +337,7 @@ struct Shown {
 impl Shown {
     /// Returns the page of several calls that the person is to see for an entry.
     async fn together(&self, client: &Client, entry: &WaitingEntry) -> Result<Option<WaitingTogether>, Error> {
-        if self.by_themselves.contains(&entry.id) || together::calls(entry).is_empty() {
+        if self.by_themselves.contains(&entry.id) || calls_together(entry).is_empty() {
             return Ok(None);
         }
         together::page(client, entry.id).await

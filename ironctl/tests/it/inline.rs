@@ -41,8 +41,9 @@ fn host_in_a_turn(inbox: Vec<Value>) -> (FakeHost, Sender<Event>) {
 
 /// Starts a host with one message and these streams of its events.
 fn host_with_streams(streams: Vec<Receiver<Event>>, inbox: Vec<Value>) -> FakeHost {
-    let (streams, calls) =
-        (Mutex::new(streams.into_iter()), Held::new([1, 2].map(|number| request(number, "pending"))));
+    let is_together = inbox.iter().any(|entry| entry["details"]["call"]["together"].is_array());
+    let call = |number| if is_together { call_together(number, "pending") } else { request(number, "pending") };
+    let (streams, calls) = (Mutex::new(streams.into_iter()), Held::new([1, 2].map(call)));
     FakeHost::new(move |line, asked| match line {
         line if line.starts_with("GET /v1/messages/msg_00000000000000000000000001/events") => {
             Answer::later_events(streams.lock().expect("the only one").next().expect("a stream"))
@@ -187,6 +188,23 @@ fn each_shows_the_calls_of_a_page_one_after_the_other() {
     terminal.wait_for(&format!("{} is rejected\r\n", id("req", 2)));
     finish(terminal, events);
     assert_eq!(decisions(&host), [approval(&id("req", 1), PAGE), decision(&id("req", 2), json!({"reject": ""}))]);
+}
+
+#[test]
+fn number_at_the_prompt_opens_the_page_of_several_calls() {
+    let (host, events) = host_in_a_turn([1, 2].map(|number| call_together(number, "pending")).into());
+    let mut terminal = Terminal::running(&host, &["chat", "assistant"], Some(100));
+    // Both have one line.
+    terminal.wait_for("  1  2 calls, the first: ");
+    terminal.say("/inbox 1");
+    terminal.wait_for("APPROVAL REQUESTS: 2 calls\r\n");
+    terminal.reply("skip, quit? ", "reject");
+    terminal.reply("reason (may be empty): ", "");
+    terminal.wait_for("is rejected");
+    let seen = terminal.leave();
+    assert!(!seen.contains("  2  "), "{seen}");
+    assert_eq!(decisions(&host), [decision(&id("req", 1), json!({"reject_together": ""}))]);
+    drop(events);
 }
 
 #[test]

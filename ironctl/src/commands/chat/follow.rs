@@ -8,7 +8,7 @@ use super::progress::LiveTurn;
 use crate::client::{Client, MessageEvent};
 use crate::commands::inbox;
 use crate::commands::review::{self, Choice, Offered, Subject, Words};
-use crate::commands::waiting::words::one_line;
+use crate::commands::waiting::words::{calls_together, one_line};
 use crate::commands::waiting::{self, together};
 use crate::failure::Error;
 use crate::output::Output;
@@ -386,13 +386,13 @@ impl Follower<'_> {
 
     /// Returns whether calls that one page can show with this one have not arrived yet.
     fn are_others_unseen(&self, entry: &WaitingEntry) -> bool {
-        !self.by_themselves.contains(&entry.id) && together::calls(entry).iter().any(|other| !self.seen.contains(other))
+        !self.by_themselves.contains(&entry.id) && calls_together(entry).iter().any(|other| !self.seen.contains(other))
     }
 
     /// Returns the calls that one page is to show with this one; none if the person decides on it by itself.
     fn waiting_with(&self, entry: &WaitingEntry) -> Vec<WaitingId> {
         let is_queued = |id: &WaitingId| self.queue.iter().any(|waiting| waiting.entry.id == *id);
-        let all = together::calls(entry);
+        let all = calls_together(entry);
         let is_one_page = !self.by_themselves.contains(&entry.id) && all.iter().all(is_queued);
         if is_one_page { all } else { Vec::new() }
     }

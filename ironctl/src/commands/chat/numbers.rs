@@ -24,10 +24,12 @@ impl Numbers {
     /// Ignores a failed request, because the answer did arrive.
     pub async fn remind(&mut self, out: Output, client: &Client, agent: &str) -> Result<(), Error> {
         let Ok(found) = inbox::list_for_agent(client, agent).await else { return Ok(()) };
+        let count = count_yours(&found);
+        let found = inbox::folded(found);
         let ids: Vec<WaitingId> = found.iter().map(|entry| entry.id).collect();
         let is_known = ids == self.shown;
         self.shown = ids;
-        let Some(count) = count_yours(&found) else { return Ok(()) };
+        let Some(count) = count else { return Ok(()) };
         if is_known {
             return out.remark(format!("{count}: /inbox 1"));
         }

@@ -7,15 +7,7 @@ use crate::client::Client;
 use crate::commands::review::{self, Choice, Subject, Words};
 use crate::failure::Error;
 use crate::output::Output;
-use ironclaw_operator::{DenialCode, Details, Waiting, WaitingEntry, WaitingId, WaitingTogether, routes};
-
-/// Returns the calls that wait together with one, itself among them; none if it waits alone or is for other people.
-pub fn calls(entry: &WaitingEntry) -> Vec<WaitingId> {
-    match &entry.details {
-        Some(Details::Call(call)) if entry.yours => call.together.iter().map(|call| (*call).into()).collect(),
-        _ => Vec::new(),
-    }
-}
+use ironclaw_operator::{DenialCode, Waiting, WaitingId, WaitingTogether, routes};
 
 /// Reads the page of the calls that wait together with this one; `None` if it waits alone.
 pub async fn page(client: &Client, id: WaitingId) -> Result<Option<WaitingTogether>, Error> {

@@ -2,7 +2,7 @@
 //!
 //! Only fields that every kind has. A text is on one line, because a reason of several lines could look like the next question.
 
-use ironclaw_operator::{Requester, WaitingEntry, WaitingKind};
+use ironclaw_operator::{Details, Requester, WaitingEntry, WaitingId, WaitingKind};
 
 /// Characters of a question or an effect.
 const EFFECT_CHARS_MAX: usize = 100;
@@ -16,7 +16,19 @@ pub fn one_line(text: &str) -> String {
 pub fn in_a_line(entry: &WaitingEntry) -> String {
     let effect = one_line(entry.question.as_ref().unwrap_or(&entry.effect));
     let cut = if effect.chars().count() > EFFECT_CHARS_MAX { "…" } else { "" };
-    format!("{}: {}{cut}", entry.kind, effect.chars().take(EFFECT_CHARS_MAX).collect::<String>())
+    let what = match calls_together(entry).len() {
+        0 => entry.kind.to_string(),
+        calls => format!("{calls} calls, the first"),
+    };
+    format!("{what}: {}{cut}", effect.chars().take(EFFECT_CHARS_MAX).collect::<String>())
+}
+
+/// Returns the calls that wait together with one, itself among them; none if it waits alone or is for other people.
+pub fn calls_together(entry: &WaitingEntry) -> Vec<WaitingId> {
+    match &entry.details {
+        Some(Details::Call(call)) if entry.yours => call.together.iter().map(|call| (*call).into()).collect(),
+        _ => Vec::new(),
+    }
 }
 
 /// Formats a requester: `agent helper for ana`.

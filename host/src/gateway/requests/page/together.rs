@@ -138,7 +138,7 @@ fn effect(tx: &ReadTx<'_>, members: &[Member<'_>]) -> Result<String, Error> {
     if !is_one_tool {
         return Ok(format!("This host makes {count} calls of tools{server} (class {class})."));
     }
-    let it = sentence(terms.as_ref(), |name| format!("its {}", plain(name)));
+    let it = sentence(terms.as_ref(), |name| format!("the value of {}", plain(name)));
     Ok(format!("This host calls the tool {calls}{server} (class {class}) {count} times: it {it}."))
 }
 
