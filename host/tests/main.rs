@@ -56,6 +56,7 @@ mod e2e {
     mod explanation;
     pub(crate) mod facts;
     mod feedback;
+    pub(crate) mod few_questions;
     pub(crate) mod files;
     pub(crate) mod git_push;
     mod images;

@@ -60,7 +60,7 @@ impl Forge {
         forge
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("{}:{}/ada/tulip.git", self.origin, self.site.port)
     }
 
