@@ -73,7 +73,7 @@ mod e2e {
     mod mcp_many;
     mod mcp_packages;
     mod mcp_progress;
-    mod mcp_setup;
+    pub(crate) mod mcp_setup;
     mod memory;
     mod model_answers;
     mod model_recordings;
@@ -84,7 +84,7 @@ mod e2e {
     mod mounts;
     pub(crate) mod network_commands;
     mod notifications;
-    mod one_yes;
+    pub(crate) mod one_yes;
     mod own_sources;
     pub(crate) mod packages;
     mod packages_change;
@@ -143,6 +143,7 @@ mod security {
 mod autonomy {
     mod attempts;
     mod campaign;
+    mod consents;
     mod elsewhere;
     mod report;
     mod stage;

@@ -6,6 +6,7 @@
 use super::stage::{Logged, Stage, word};
 use super::stand_ins::Model;
 use super::suite::{Call, Suite};
+use crate::support::host_fixture::TestHost;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -37,7 +38,12 @@ struct Turn {
 
 /// Returns the stage that stopped a call, with its code; nothing for a call that passed each stage.
 pub(super) fn stopped_by(stage: &Stage<'_>, call: &Value) -> String {
-    let why = stage.host.ctl(&["--json", "why", word(&call["id"])]).ok().json();
+    stops(&stage.host, call)
+}
+
+/// Returns the same for a call of this host.
+pub(super) fn stops(host: &TestHost, call: &Value) -> String {
+    let why = host.ctl(&["--json", "why", word(&call["id"])]).ok().json();
     let stops = why["stages"].as_array().expect("stages").iter().find(|stage| stage["answer"] != "pass");
     stops.map(|stage| format!("{} {}", word(&stage["stage"]), word(&stage["code"]))).unwrap_or_default()
 }

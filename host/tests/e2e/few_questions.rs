@@ -126,9 +126,14 @@ impl Day {
 
     /// Does a job in a conversation of its own. Returns the view of each call.
     pub(crate) fn calls(&self, typed: &str, outputs: Vec<Output>) -> Vec<Value> {
+        let thread = format!("t{}", self.host.entries("message.recorded").len());
+        self.calls_in(&thread, typed, outputs)
+    }
+
+    /// Does a job in this conversation.
+    pub(crate) fn calls_in(&self, thread: &str, typed: &str, outputs: Vec<Output>) -> Vec<Value> {
         let calls: usize = outputs.iter().map(Vec::len).sum();
         self.worker.set(outputs);
-        let thread = format!("t{}", self.host.entries("message.recorded").len());
         let message = self.raw.send_body("a", &json!({ "text": typed, "thread": thread }));
         delivered(&self.raw, &message);
         let made = self.raw.get(&format!("/v1/messages/{message}")).1["calls"].clone();
@@ -147,7 +152,7 @@ impl Day {
         entries.iter().map(|entry| self.rejected(entry)).collect()
     }
 
-    fn rejected(&self, entry: &Value) -> Value {
+    pub(crate) fn rejected(&self, entry: &Value) -> Value {
         assert_eq!(reject(&self.raw, entry, "not now").0, 200);
         reasons(&request(&self.raw, &entry["id"]))
     }

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 const GIT: &str = include_str!("../../judge/templates/listings/git.json");
 
 /// Returns the tools of a version of that package.
-fn git_tools() -> Vec<Value> {
+pub(crate) fn git_tools() -> Vec<Value> {
     let all: Vec<Value> = serde_json::from_str(GIT).expect("a listing");
     let mut tools: BTreeMap<String, Value> = BTreeMap::new();
     for tool in all {
@@ -31,7 +31,7 @@ fn listed(tools: &[Value]) -> Listed {
 }
 
 /// Proposes the confirmation of what a server lists now, and returns the entry that waits, with its page.
-fn proposed(host: &TestHost, raw: &Raw, server: &str) -> Value {
+pub(crate) fn proposed(host: &TestHost, raw: &Raw, server: &str) -> Value {
     let digest = show(host, server)["digest"].as_str().expect("a digest").to_owned();
     host.ctl(&["--json", "mcp", "confirm", server, "--digest", &digest, "--proposed"]).refused("change_pending");
     waiting(raw)

@@ -57,22 +57,22 @@ fn listed() -> Listed {
 }
 
 /// The host with its server of mails and its model, which end with the value.
-struct Mails {
-    host: TestHost,
-    raw: Raw,
-    _servers: ListedServers,
+pub(crate) struct Mails {
+    pub(crate) host: TestHost,
+    pub(crate) raw: Raw,
+    pub(crate) servers: ListedServers,
     _model: Server,
 }
 
 impl Mails {
-    fn new(act: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(act: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> Self {
         let (servers, host) = (ListedServers::start(), host());
         let url = servers.list("mail", listed());
         ready(&host, "mail", &["--url", &url], Some(RULES));
         let model = Server::start(act);
         host.add_model(&model.url());
         host.ctl(&["agent", "set", "a", "--model", "m", "--yes"]).ok();
-        Self { raw: Raw::of(&host), host, _servers: servers, _model: model }
+        Self { raw: Raw::of(&host), host, servers, _model: model }
     }
 
     /// Sends a message and returns its id once it is answered.
@@ -86,7 +86,7 @@ impl Mails {
         self.raw.get(&format!("/v1/waiting/{}/together", entry["id"].as_str().expect("an id")))
     }
 
-    fn decide(&self, entry: &Value, decision: &Value) -> (u16, Value) {
+    pub(crate) fn decide(&self, entry: &Value, decision: &Value) -> (u16, Value) {
         let path = format!("/v1/waiting/{}/decision", entry["id"].as_str().expect("an id"));
         self.raw.ask("POST", &path, &decision.to_string())
     }
@@ -236,7 +236,7 @@ fn reads(count: usize) -> impl Fn(&Seen) -> Act + Send + Sync {
     }
 }
 
-fn look() -> Value {
+pub(crate) fn look() -> Value {
     json!({ "text": "look at my mails" })
 }
 
