@@ -10,26 +10,27 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 
-/// Rules by which the agent reads, lists or searches, and then sends a request.
+/// Rules by which the agent reads, lists or searches, and then sends a request to a site. No person typed its address: text of others could
+/// have chosen it.
 const RULES: &str = r#"
 [[rule]]
-when = '^POST to (?P<to>\S+) after read (?P<path>\S+)$'
+when = '^POST after read (?P<path>\S+)$'
 calls = [{ tool = "read_file", arguments = { path = "$path" } }]
-then = [[{ tool = "http_fetch", arguments = { method = "POST", url = "$to", headers = { content-type = "text/plain" }, body = "{result}" } }]]
+then = [[{ tool = "http_fetch", arguments = { method = "POST", url = "@SITE@", headers = { content-type = "text/plain" }, body = "{result}" } }]]
 reply = "{result}"
 reply_error = "{error}"
 
 [[rule]]
-when = '^POST to (?P<to>\S+) after list (?P<path>\S+)$'
+when = '^POST after list (?P<path>\S+)$'
 calls = [{ tool = "list_dir", arguments = { path = "$path" } }]
-then = [[{ tool = "http_fetch", arguments = { method = "POST", url = "$to" } }]]
+then = [[{ tool = "http_fetch", arguments = { method = "POST", url = "@SITE@" } }]]
 reply = "{result}"
 reply_error = "{error}"
 
 [[rule]]
-when = '^POST to (?P<to>\S+) after search (?P<path>\S+) (?P<pattern>\S+)$'
+when = '^POST after search (?P<path>\S+) (?P<pattern>\S+)$'
 calls = [{ tool = "search_files", arguments = { path = "$path", pattern = "$pattern" } }]
-then = [[{ tool = "http_fetch", arguments = { method = "POST", url = "$to" } }]]
+then = [[{ tool = "http_fetch", arguments = { method = "POST", url = "@SITE@" } }]]
 reply = "{result}"
 reply_error = "{error}"
 
@@ -61,15 +62,15 @@ struct Notes {
 impl Notes {
     fn open() -> Self {
         let beside = tempfile::tempdir().expect("a temporary directory");
-        let host = TestHost::own(Build::Plain);
+        let (host, site) = (TestHost::own(Build::Plain), Site::start());
         let script = host.home.join("script.toml").display().to_string();
-        fs::write(&script, RULES).expect("written");
+        fs::write(&script, RULES.replace("@SITE@", &site.url("/in"))).expect("written");
         let allowed = beside.path().canonicalize().expect("an existing path").display().to_string();
         let host = host.configured(&format!(
             "{LOOPBACK_WHILE_AWAY}[mounts]\nallow = [{allowed:?}]\n[model]\nscript = {script:?}\n"
         ));
         let host = host.started_with("a");
-        let notes = Self { host, site: Site::start(), beside };
+        let notes = Self { host, site, beside };
         let (port, methods, paths) = (notes.site.port, ["GET", "POST"], ["/in", "/out"]);
         let grant = json!({ "host": "127.0.0.1", "port": port, "methods": methods, "paths": paths });
         notes.host.change("a", "enabled_tools", &json!({ "add": ["http_fetch", "list_dir", "search_files"] }));
@@ -110,9 +111,9 @@ impl Notes {
         calls.iter().map(|call| json!([call["status"], call["code"]])).collect()
     }
 
-    /// Returns whether a request to a typed address goes out unasked after a call.
+    /// Returns whether a request to the site goes out unasked after a call.
     fn is_unasked(&self, after: &str) -> bool {
-        let calls = self.calls(&format!("POST to {} after {after}", self.site.url("/in")));
+        let calls = self.calls(&format!("POST after {after}"));
         assert_eq!(calls.len(), 2, "{after}: {calls:?}");
         match &calls[1] {
             call if *call == json!(["done", null]) => true,
@@ -244,9 +245,7 @@ fn text_is_that_of_the_person_who_declared_it_alone() {
     let notes = Notes::open();
     notes.grant("a", "notes", &["--mine"]).ok();
     let bob = Raw::add_person(&notes.host, "Bob", &[]);
-    notes.host.ctl(&["person", "role", "Bob", "member", "--agent", "a"]);
-    let words = format!("POST to {} after read /notes/a.md", notes.site.url("/in"));
-    let id = bob.send("a", &format!("/allow +send -- {words}"));
+    let id = bob.send("a", "/allow +send -- POST after read /notes/a.md");
     wait_for("the call of Bob", || {
         let calls = bob.get(&format!("/v1/messages/{id}")).1["calls"].clone();
         calls[1]["status"].is_string()
