@@ -304,7 +304,7 @@ events! {
     AgentBudget = "agent.budget", [Kind::Meta], "agent tokens_per_day cost_per_day_micros by change", "The ceilings of an agent were set.";
     [Mcp]
     McpRegistered = "mcp.registered", [Kind::Meta], "server before after layer by change", "An MCP server was registered or removed.";
-    McpConfirmed = "mcp.confirmed", [Kind::Meta], "server before after manifest by change", "The tools of an MCP server were confirmed.";
+    McpConfirmed = "mcp.confirmed", [Kind::Meta], "server before after manifest mine by change", "The tools of an MCP server were confirmed.";
     McpChanged = "mcp.changed", [Kind::Meta], "server before after", "An MCP server lists something else than people confirmed.";
     [Egress]
     EgressGranted = "egress.granted", [Kind::Meta], "agent host before after by change", "The grant of a host of the network to an agent was set or removed.";

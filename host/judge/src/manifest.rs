@@ -2,6 +2,7 @@
 //!
 //! Manifests are data. An argument without a rule makes a manifest invalid, and a tool without a manifest is denied.
 
+pub mod answer_path;
 pub mod floors;
 pub mod proposal;
 pub mod results;
@@ -83,6 +84,9 @@ pub struct Manifest {
     /// The places in an answer whose values later calls take by reference, by path.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub results: BTreeMap<String, ResultPath>,
+    /// The places in an answer whose text a person calls theirs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mine: Vec<String>,
     /// The labels that the schema of a tool of a server needs.
     #[serde(skip)]
     pub floors: Floors,
@@ -120,6 +124,9 @@ pub enum Error {
     /// A path of results is wrong.
     #[error("the result path {path:?} of the tool {tool:?} is wrong: {why}")]
     ResultPath { tool: String, path: String, why: String },
+    /// A path of text that a person calls theirs is wrong.
+    #[error("the path {path:?} in `mine` of the tool {tool:?} is wrong: {why}")]
+    Own { tool: String, path: String, why: String },
 }
 
 #[derive(Deserialize)]
@@ -178,6 +185,7 @@ impl Manifest {
             }
         }
         results::check(self)?;
+        results::check_mine(self)?;
         let outward = self.arguments.iter().find(|(_, argument)| argument.outward);
         match outward {
             Some((argument, _)) if self.reach == Reach::Contained => {

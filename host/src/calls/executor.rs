@@ -9,6 +9,7 @@ mod effect;
 pub mod facts;
 mod flows;
 pub mod late;
+mod own_answer;
 mod release;
 mod returned;
 mod run;
@@ -94,7 +95,7 @@ impl Executor {
         let author = Author::Tool { tool: row.tool.clone() };
         let provenance = match tools::outside(&row.tool).is_some_and(OutsideTool::sends) {
             true => Provenance::HostAbout { output: recorded(tx, row, &place.key)?.labels },
-            false => Provenance::Tool,
+            false => self.provenance(tx, place, row, result)?,
         };
         let labelled = Labelled::new(result, provenance);
         let item = calls::record_result(tx, &self.target(place), row.id, &row.tool, author, labelled)?;

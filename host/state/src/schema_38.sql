@@ -26,3 +26,13 @@ INSERT OR IGNORE INTO written_directories (path, writer)
   FROM waiting, json_tree(waiting.own) AS mount
   WHERE waiting.kind = 'chg' AND waiting.status = 'done' AND mount.type = 'object'
     AND json_type(mount.value, '$.source') = 'text' AND json_type(mount.value, '$.read_only') = 'false';
+-- The persons who call text of a tool theirs, and the arguments of MCP servers to which agents ever sent a value. An argument of a tool that
+-- does more than read ends the effect.
+ALTER TABLE mcp_servers ADD COLUMN mine TEXT NOT NULL DEFAULT '{}'; -- canonical JSON: each tool with its person
+CREATE TABLE server_arguments (
+  place TEXT NOT NULL,            -- as in server_values
+  argument TEXT NOT NULL,         -- TOOL.ARGUMENT
+  PRIMARY KEY (place, argument)
+) STRICT, WITHOUT ROWID;
+INSERT OR IGNORE INTO server_arguments (place, argument)
+  SELECT DISTINCT place, argument FROM server_values WHERE argument <> '';

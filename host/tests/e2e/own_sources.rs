@@ -1,6 +1,8 @@
-//! Tests of sources that a person calls theirs: directories whose text is not text of others.
+//! Tests of sources that a person calls theirs: directories and servers whose text is not text of others.
 //!
 //! The calls go through the real sandbox, and the host reads the same files a second time. See `schedules::flows` for directories of others.
+
+mod servers;
 
 use crate::support::client::Raw;
 use crate::support::host_fixture::{Answer, Build, TestHost, wait_for};
@@ -10,27 +12,26 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 
-/// Rules by which the agent reads, lists or searches, and then sends a request to a site. No person typed its address: text of others could
-/// have chosen it.
+/// Rules by which the agent reads, lists or searches, and then sends a request.
 const RULES: &str = r#"
 [[rule]]
-when = '^POST after read (?P<path>\S+)$'
+when = '^POST to (?P<to>\S+) after read (?P<path>\S+)$'
 calls = [{ tool = "read_file", arguments = { path = "$path" } }]
-then = [[{ tool = "http_fetch", arguments = { method = "POST", url = "@SITE@", headers = { content-type = "text/plain" }, body = "{result}" } }]]
+then = [[{ tool = "http_fetch", arguments = { method = "POST", url = "http://127.0.0.1:$to/in", headers = { content-type = "text/plain" }, body = "{result}" } }]]
 reply = "{result}"
 reply_error = "{error}"
 
 [[rule]]
-when = '^POST after list (?P<path>\S+)$'
+when = '^POST to (?P<to>\S+) after list (?P<path>\S+)$'
 calls = [{ tool = "list_dir", arguments = { path = "$path" } }]
-then = [[{ tool = "http_fetch", arguments = { method = "POST", url = "@SITE@" } }]]
+then = [[{ tool = "http_fetch", arguments = { method = "POST", url = "http://127.0.0.1:$to/in" } }]]
 reply = "{result}"
 reply_error = "{error}"
 
 [[rule]]
-when = '^POST after search (?P<path>\S+) (?P<pattern>\S+)$'
+when = '^POST to (?P<to>\S+) after search (?P<path>\S+) (?P<pattern>\S+)$'
 calls = [{ tool = "search_files", arguments = { path = "$path", pattern = "$pattern" } }]
-then = [[{ tool = "http_fetch", arguments = { method = "POST", url = "@SITE@" } }]]
+then = [[{ tool = "http_fetch", arguments = { method = "POST", url = "http://127.0.0.1:$to/in" } }]]
 reply = "{result}"
 reply_error = "{error}"
 
@@ -38,6 +39,26 @@ reply_error = "{error}"
 when = '^POST to the address in (?P<path>\S+)$'
 calls = [{ tool = "read_file", arguments = { path = "$path" } }]
 then = [[{ tool = "http_fetch", arguments = { method = "POST", url = "{result}" } }]]
+reply = "{result}"
+reply_error = "{error}"
+
+[[rule]]
+when = '^POST to (?P<to>\S+) after notes /all$'
+calls = [{ tool = "notes__list", arguments = {} }]
+then = [[{ tool = "http_fetch", arguments = { method = "POST", url = "http://127.0.0.1:$to/in" } }]]
+reply = "{result}"
+reply_error = "{error}"
+
+[[rule]]
+when = '^POST to (?P<to>\S+) after find /(?P<words>\S+)$'
+calls = [{ tool = "notes__find", arguments = { query = "$words" } }]
+then = [[{ tool = "http_fetch", arguments = { method = "POST", url = "http://127.0.0.1:$to/in" } }]]
+reply = "{result}"
+reply_error = "{error}"
+
+[[rule]]
+when = '^note (?P<words>.+)$'
+calls = [{ tool = "notes__add", arguments = { text = "$words" } }]
 reply = "{result}"
 reply_error = "{error}"
 
@@ -62,15 +83,15 @@ struct Notes {
 impl Notes {
     fn open() -> Self {
         let beside = tempfile::tempdir().expect("a temporary directory");
-        let (host, site) = (TestHost::own(Build::Plain), Site::start());
+        let host = TestHost::own(Build::Plain);
         let script = host.home.join("script.toml").display().to_string();
-        fs::write(&script, RULES.replace("@SITE@", &site.url("/in"))).expect("written");
+        fs::write(&script, RULES).expect("written");
         let allowed = beside.path().canonicalize().expect("an existing path").display().to_string();
         let host = host.configured(&format!(
             "{LOOPBACK_WHILE_AWAY}[mounts]\nallow = [{allowed:?}]\n[model]\nscript = {script:?}\n"
         ));
         let host = host.started_with("a");
-        let notes = Self { host, site, beside };
+        let notes = Self { host, site: Site::start(), beside };
         let (port, methods, paths) = (notes.site.port, ["GET", "POST"], ["/in", "/out"]);
         let grant = json!({ "host": "127.0.0.1", "port": port, "methods": methods, "paths": paths });
         notes.host.change("a", "enabled_tools", &json!({ "add": ["http_fetch", "list_dir", "search_files"] }));
@@ -108,12 +129,16 @@ impl Notes {
         let thread = format!("t{}", self.host.entries("message.recorded").len());
         let said = self.host.ctl(&["--json", "chat", "a", "--thread", &thread, "--allow", "+send", words]).json();
         let calls = said["calls"].as_array().unwrap_or_else(|| panic!("{said}"));
+        // So that the next one may ask.
+        for request in calls.iter().filter_map(|call| call["request"].as_str()) {
+            self.host.ctl(&["reject", request]).ok();
+        }
         calls.iter().map(|call| json!([call["status"], call["code"]])).collect()
     }
 
-    /// Returns whether a request to the site goes out unasked after a call.
+    /// Returns whether a request to an address that no person typed as a whole goes out unasked after a call.
     fn is_unasked(&self, after: &str) -> bool {
-        let calls = self.calls(&format!("POST after {after}"));
+        let calls = self.calls(&format!("POST to {} after {after}", self.site.port));
         assert_eq!(calls.len(), 2, "{after}: {calls:?}");
         match &calls[1] {
             call if *call == json!(["done", null]) => true,
@@ -228,7 +253,9 @@ fn later_writable_grant_ends_the_effect_for_good() {
     let change = notes.host.submit("b", "mounts", above).ok().json();
     let id = change["id"].as_str().expect("an id");
     let entry = notes.host.ctl(&["--json", "inbox", "show", id]).ok().json();
-    let page = entry["shown"].as_str().unwrap_or_default();
+    let words = entry["shown"].as_str().unwrap_or_default().split_whitespace().filter(|word| *word != "!!");
+    // The name of the directory decides where a line ends.
+    let page = words.collect::<Vec<_>>().join(" ");
     assert!(page.contains("NO LONGER A PERSON'S OWN"), "{entry}");
     assert!(notes.is_unasked("read /notes/a.md"), "no person approved it yet");
     notes.host.ctl(&["approve", id]).ok();
@@ -245,7 +272,8 @@ fn text_is_that_of_the_person_who_declared_it_alone() {
     let notes = Notes::open();
     notes.grant("a", "notes", &["--mine"]).ok();
     let bob = Raw::add_person(&notes.host, "Bob", &[]);
-    let id = bob.send("a", "/allow +send -- POST after read /notes/a.md");
+    let words = format!("POST to {} after read /notes/a.md", notes.site.port);
+    let id = bob.send("a", &format!("/allow +send -- {words}"));
     wait_for("the call of Bob", || {
         let calls = bob.get(&format!("/v1/messages/{id}")).1["calls"].clone();
         calls[1]["status"].is_string()

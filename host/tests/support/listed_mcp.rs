@@ -9,7 +9,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 
 /// The listing of one server.
@@ -40,6 +40,8 @@ struct Shared {
     changed: Arc<Mutex<Vec<String>>>,
     /// The structured content for calls of a tool.
     answers: Arc<Mutex<HashMap<String, Value>>>,
+    /// The tools whose text form is their structured content.
+    alone: Arc<Mutex<BTreeSet<String>>>,
 }
 
 /// Running servers, which end with the value.
@@ -70,6 +72,13 @@ impl ListedServers {
     /// Sets the structured content for calls of a tool.
     pub(crate) fn answer(&self, tool: &str, content: Value) {
         self.shared.answers.lock().expect("a map").insert(tool.to_owned(), content);
+        self.shared.alone.lock().expect("a set").remove(tool);
+    }
+
+    /// Sets the structured content for calls of a tool, whose text form adds nothing.
+    pub(crate) fn answer_alone(&self, tool: &str, content: Value) {
+        self.answer(tool, content);
+        self.shared.alone.lock().expect("a set").insert(tool.to_owned());
     }
 
     /// Sets another listing of a running server. The answer to its next call says so.
@@ -99,6 +108,10 @@ async fn answer(State(shared): State<Shared>, Path(server): Path<String>, body: 
             let content = [json!({"type": "text", "text": format!("{name} got {arguments}")})];
             let answers = shared.answers.lock().expect("a map");
             match name.as_str().and_then(|name| answers.get(name)) {
+                Some(structured) if shared.alone.lock().expect("a set").contains(name.as_str().unwrap_or_default()) => {
+                    let content = [json!({"type": "text", "text": structured.to_string()})];
+                    json!({"content": content, "structuredContent": structured}).to_string()
+                }
                 Some(structured) => json!({"content": content, "structuredContent": structured}).to_string(),
                 None => json!({"content": content}).to_string(),
             }

@@ -2,15 +2,11 @@
 //!
 //! Never trusts a server to name them: an operator lists each path in a manifest. See [`crate::inputs::returned`].
 
+use super::answer_path::{self, EACH};
 use super::{Error, InputType, Manifest};
+use crate::class::Class;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-/// Parts of the longest path.
-const PARTS_MAX: usize = 16;
-
-/// The part of a path that is each element of a list.
-const EACH: &str = "*";
 
 /// A place in the answers of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,15 +56,20 @@ pub(super) fn check(manifest: &Manifest) -> Result<(), Error> {
         return Err(wrong("", "`creates` is true, and no path says where the name of what it made is"));
     }
     for (path, ResultPath { kind, .. }) in &manifest.results {
-        if !(path.is_empty() || path.starts_with('/')) {
-            return Err(wrong(path, "a path is empty or begins with \"/\", such as \"/order/id\" or \"/items/*/id\""));
-        }
-        if path.split('/').count() > PARTS_MAX {
-            return Err(wrong(path, "it has more than 15 parts"));
-        }
+        answer_path::check(path).map_err(|why| wrong(path, why))?;
         if *kind == InputType::Any {
             return Err(wrong(path, "name one type of value in place of `any`"));
         }
+    }
+    Ok(())
+}
+
+/// Checks the paths of texts that a person calls theirs.
+pub(super) fn check_mine(manifest: &Manifest) -> Result<(), Error> {
+    let reads = manifest.class == Class::Read && manifest.also.is_empty();
+    for path in &manifest.mine {
+        let form = if reads { answer_path::check(path) } else { Err("only a tool of class read has text of a person") };
+        form.map_err(|why| Error::Own { tool: manifest.name.clone(), path: path.clone(), why: why.to_owned() })?;
     }
     Ok(())
 }
@@ -105,5 +106,22 @@ mod tests {
         assert_eq!(at("/items/1/id", &answer), [&json!(2)]);
         assert_eq!((at("/*", &answer), at("/a~1b", &answer)), (vec![&json!("x")], vec![&json!("y")]));
         assert_eq!((at("", &answer), at("/none/x", &answer)), (vec![&answer], Vec::new()));
+    }
+
+    #[test]
+    fn tool_that_does_more_than_read_has_no_own_text() {
+        let text = |class: &str, more: &str| {
+            format!("[[tool]]\nname = 't'\nclass = '{class}'\nreach = 'outside'\neffect = 'reads'\n{more}\n")
+        };
+        for (class, more) in [
+            ("send", "mine = ['']"),
+            ("write", "mine = ['/a']"),
+            ("read", "also = ['write']\nmine = ['/a']"),
+            ("read", "mine = ['a']"),
+        ] {
+            assert!(matches!(parse(&text(class, more)), Err(Error::Own { .. })), "{class} {more}");
+        }
+        let manifests = parse(&text("read", "mine = ['/a', '']")).expect("valid");
+        assert_eq!(manifests["t"].mine, ["/a", ""]);
     }
 }

@@ -55,6 +55,12 @@ pub fn schema() -> Value {
                 "description": "The places in an answer whose values later calls take by reference, by path: JSON Pointer, with * for \
                                 each element of a list.",
             },
+            "mine": {
+                "type": "array",
+                "items": { "type": "string" },
+                "default": [],
+                "description": "The places in an answer whose text is the own text of the person who confirms this: paths as in results.",
+            },
         }),
     );
     manifest["allOf"] = json!([contained]);
@@ -195,7 +201,14 @@ mod tests {
                     creates = true\nresults.'/id' = { type = 'name', set_by = [] }\n\
                     [tool.arguments.command]\nrule = 'floor'\noutward = true\ntype = 'name'\nneeds = ['AgentKernel']\n";
         assert_eq!(fits(text), Ok(()));
-        let manifest = serde_json::to_value(&manifest::parse(text).expect("a manifest")["t"]).expect("JSON");
+        assert_eq!(
+            fits("[[tool]]\nname = 't'\nclass = 'read'\nreach = 'outside'\neffect = 'reads'\nmine = ['/a']\n"),
+            Ok(())
+        );
+        let mut manifest = manifest::parse(text).expect("a manifest").remove("t").expect("the tool");
+        // Only a tool that reads can have it, and such a tool has no other class.
+        manifest.mine.push("/id".to_owned());
+        let manifest = serde_json::to_value(&manifest).expect("JSON");
         let root = schema();
         let names = |value: &Value| value.as_object().expect("fields").keys().cloned().collect::<BTreeSet<_>>();
         assert_eq!(names(&manifest), names(&root["$defs"]["manifest"]["properties"]));

@@ -119,6 +119,12 @@ mod tests {
                      results.\"/id\" = { type = \"name\", set_by = [] }\n";
         let manifests = parse(given).expect("valid");
         assert_eq!(parse(&to_toml(&manifests)).expect("valid"), manifests);
+        let own = manifests["t"].clone();
+        let own = BTreeMap::from([(
+            "t".to_owned(),
+            Manifest { class: Class::Read, also: Vec::new(), mine: vec!["/a/*".to_owned()], ..own },
+        )]);
+        assert_eq!(parse(&to_toml(&own)).expect("valid"), own);
         assert_eq!((manifests["t"].class, manifests["t"].results.len()), (Class::Write, 1));
         assert_eq!(to_toml(&BTreeMap::new()), "");
     }

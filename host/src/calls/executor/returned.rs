@@ -6,7 +6,7 @@
 
 use super::effect::ServerCall;
 use super::{Executor, Place};
-use crate::registry::mcp;
+use crate::registry::mcp::{self, Server};
 use crate::registry::tools::catalogue::ServerTool;
 use crate::sessions::store;
 use crate::turns::calls::{self, CallOutcome, ResultBody, ServerAnswer};
@@ -24,6 +24,9 @@ use std::collections::BTreeSet;
 /// Records the values that a call sends to its server, by argument. Those that a person typed count as set by no agent.
 pub(super) fn record_sent(tx: &mut WriteTx<'_>, call: &ServerCall, bound: &[Input]) -> Result<(), Error> {
     let origin = call.origin();
+    for argument in call.arguments().keys() {
+        server_values::insert_argument(tx, &origin, &argument_name(call.tool_name(), argument))?;
+    }
     let mut arguments = Value::Object(call.arguments().clone());
     for input in bound {
         if let Some(value) = arguments.pointer_mut(&input.at) {
@@ -84,13 +87,9 @@ impl Executor {
 
     /// Returns the values of an answer to a call of a tool, as people confirmed it now.
     fn values_of(&self, tx: &ReadTx<'_>, tool: &ServerTool, answer: &ServerAnswer) -> Result<Option<OfAnswer>, Error> {
-        let ServerAnswer { content, origin, service, pin } = answer;
+        let ServerAnswer { content, origin, service, pin: _ } = answer;
         let (Some(arguments), Some(content)) = (&tool.arguments, content) else { return Ok(None) };
-        let Some(server) = mcp::find(tx, &tool.server)? else { return Ok(None) };
-        let is_same = mcp::service(&server.described) == *service && tool.pin == *pin;
-        // A generation is at least the time of its begin.
-        let begun = i64::try_from(facts::generation(tx)?).unwrap_or(i64::MAX);
-        if !is_same || server.confirmed.is_none_or(|(_, at)| at < begun) {
+        if confirmed_server(tx, tool, answer)?.is_none() {
             return Ok(None);
         }
         let loopback = self.settings.now().host_policy.egress.loopback();
@@ -101,6 +100,20 @@ impl Executor {
         });
         Ok(Some(OfAnswer { server: tool.server.clone(), service: *service, values: values.collect() }))
     }
+}
+
+/// Returns the server of an answer, if people confirmed it and the tool as they answered, since the last restore.
+pub(super) fn confirmed_server(
+    tx: &ReadTx<'_>,
+    tool: &ServerTool,
+    answer: &ServerAnswer,
+) -> Result<Option<Server>, Error> {
+    let Some(server) = mcp::find(tx, &tool.server)? else { return Ok(None) };
+    let is_same = mcp::service(&server.described) == answer.service && tool.pin == answer.pin;
+    // A generation is at least the time of its begin.
+    let begun = i64::try_from(facts::generation(tx)?).unwrap_or(i64::MAX);
+    let is_confirmed = server.confirmed.as_ref().is_some_and(|confirmed| confirmed.1 >= begun);
+    Ok(Some(server).filter(|_| is_same && is_confirmed))
 }
 
 /// Returns whether a person sees all characters of a text as they are.

@@ -267,7 +267,8 @@ pub(in crate::gateway) fn confirm(tx: &mut WriteTx<'_>, scene: &Scene, tools: &[
     let listing = registry::mcp::listing::Listing { era: "session".to_owned(), tools, ..Default::default() };
     registry::mcp::record_listing(tx, "files", &listing).expect("noted");
     let confirmed = McpConfirm { server: "files".to_owned(), digest: listing.digest(), manifest: None };
-    writers::mcp::confirm(tx, &Approved::by_test(scene.owner), &confirmed).expect("confirmed");
+    writers::mcp::confirm(tx, &Approved::by_test(scene.owner), &confirmed, &std::collections::BTreeMap::new())
+        .expect("confirmed");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The kind `mcp_confirm`: the tools of an MCP server as it lists them, with the rules for their calls.
 
+mod own_text;
 mod page;
 
 use super::kind::{Apply, Check, CheckContext, Prepared, Properties, Scope};
@@ -108,6 +109,9 @@ fn describe_tool(tool: &str, manifest: &Manifest, seen: &Listing, listed: McpLis
     if !manifest.also.is_empty() {
         described["also"] = json!(manifest.also);
     }
+    if !manifest.mine.is_empty() {
+        described["mine"] = json!(manifest.mine);
+    }
     described
 }
 
@@ -120,7 +124,7 @@ fn looser_parts(tool: &str, manifest: &Manifest, proposed: &Proposed<'_>) -> Val
         match part {
             Loosening::Class(_) => class = because,
             Loosening::Rule { argument, rule: _ } => drop(rules.insert(argument, because)),
-            Loosening::Needs { .. } | Loosening::Reversible | Loosening::Result { .. } => {
+            Loosening::Needs { .. } | Loosening::Reversible | Loosening::Result { .. } | Loosening::Own { .. } => {
                 others.insert(part.to_string(), because);
             }
         }
@@ -130,7 +134,8 @@ fn looser_parts(tool: &str, manifest: &Manifest, proposed: &Proposed<'_>) -> Val
 
 impl Apply for McpConfirm {
     fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
-        let losing = writers::mcp::confirm(tx, approved, self)?;
+        let mine = own_text::declared(tx, approved, self)?;
+        let losing = writers::mcp::confirm(tx, approved, self, &mine)?;
         let lost = super::mcp_register::lost(losing);
         Ok(format!("the tools of MCP server {} are confirmed{lost}", self.server))
     }

@@ -6,13 +6,14 @@ use crate::registry::allowances;
 use crate::registry::mcp::{check_room, confirmable, find, grants_of, holders, left_of, login};
 use crate::registry::mounts::own;
 use ironclaw_contract::canonical::{self, Digest};
-use ironclaw_contract::ids::AgentId;
+use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::seam::change::{McpConfirm, McpRegister};
 use ironclaw_judge::manifest::server;
 use ironclaw_operator::LedgerEvent;
 use ironclaw_state::WriteTx;
 use ironclaw_store::refusal::Denied;
 use ironclaw_store::tables::mcp as table;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// Adds a server with the layer of its packages and the addresses that people read to the catalogue, replaces the one of the same name, or removes it. Grants that no longer fit
@@ -69,12 +70,17 @@ pub fn register(
     Ok(losing)
 }
 
-/// Confirms the last listing of a server with its manifests. Grants keep the tools that agents can still get. Returns the number of agents that
+/// Confirms the last listing of a server with its manifests, and the persons who call text of its tools theirs. Grants keep the tools that agents can still get. Returns the number of agents that
 /// lose a tool.
 ///
 /// # Errors
 /// Refuses if the last listing is not the one of the digest.
-pub fn confirm(tx: &mut WriteTx<'_>, approved: &Approved, wanted: &McpConfirm) -> Result<usize, Denied> {
+pub fn confirm(
+    tx: &mut WriteTx<'_>,
+    approved: &Approved,
+    wanted: &McpConfirm,
+    mine: &BTreeMap<String, PersonId>,
+) -> Result<usize, Denied> {
     let tools = confirmable(tx, wanted)?.strictest(&wanted.server).manifests;
     let before = find(tx, &wanted.server)?.and_then(|server| server.confirmed);
     let mut losing = 0;
@@ -86,13 +92,14 @@ pub fn confirm(tx: &mut WriteTx<'_>, approved: &Approved, wanted: &McpConfirm) -
         }
     }
     let now = tx.now();
-    table::confirm_server(tx, &wanted.server, wanted.manifest.as_deref(), now)?;
+    table::confirm_server(tx, &wanted.server, wanted.manifest.as_deref(), mine, now)?;
     let before = before.map(|(text, _)| Digest::of(text.as_bytes()).to_string());
     approved_entry(LedgerEvent::McpConfirmed, approved)
         .with("server", wanted.server.clone())
         .with("before", before.unwrap_or_default())
         .with("after", wanted.digest.to_string())
         .with("manifest", Digest::of(wanted.manifest.as_deref().unwrap_or_default().as_bytes()).to_string())
+        .with("mine", Some(mine.keys().cloned().collect::<Vec<_>>().join(" ")).filter(|tools| !tools.is_empty()))
         .append(tx)?;
     Ok(losing)
 }

@@ -164,6 +164,7 @@ mod tests {
             confirmed: confirmed.map(|listing| (listing.text(), 0)),
             manifest: manifest.map(str::to_owned),
             addresses: Vec::new(),
+            mine: BTreeMap::new(),
         }
     }
 

@@ -57,6 +57,8 @@ impl Texts {
         let floored: Arc<[String]> = tools.floored_names().map(str::to_owned).collect();
         let has_results = tools.manifests.values().any(|manifest| !manifest.results.is_empty());
         let arguments = has_results.then(|| Arc::new(tools.arguments().collect::<BTreeSet<_>>()));
+        let has_own = tools.manifests.values().any(|manifest| !manifest.mine.is_empty());
+        let reading = has_own.then(|| Arc::new(tools.reading_arguments()));
         let tools = tools.for_network(self.has_network).manifests.into_iter().filter_map(|(tool, manifest)| {
             let one = listed.get(tool.as_str())?;
             let pin = confirmed.pin_of(one);
@@ -68,6 +70,7 @@ impl Texts {
                 manifest,
                 floored: Arc::clone(&floored),
                 arguments: arguments.clone(),
+                reading: reading.clone(),
                 is_current: seen_tools.get(tool.as_str()).is_some_and(|now| seen.pin_of(now) == pin),
                 pin,
             };

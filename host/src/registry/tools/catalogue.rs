@@ -307,6 +307,7 @@ pub(super) mod tests {
             manifest: tools.manifests[tool].clone(),
             floored: Arc::default(),
             arguments: None,
+            reading: None,
             pin: Digest::of(b"pin"),
             is_current: true,
         }

@@ -47,6 +47,7 @@ impl From<Declared> for Tool {
             arguments: arguments.iter().map(rule).collect(),
             creates: false,
             results: BTreeMap::new(),
+            mine: Vec::new(),
             floors: manifest::floors::Floors::default(),
         };
         let properties = arguments.into_iter().map(|argument| (argument.name, argument.required, argument.schema));

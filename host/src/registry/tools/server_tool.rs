@@ -23,6 +23,8 @@ pub struct ServerTool {
     pub floored: Arc<[String]>,
     /// The arguments of all tools of the server, as `TOOL.ARGUMENT`, if one of them has result paths.
     pub arguments: Option<Arc<BTreeSet<String>>>,
+    /// The arguments of those of its tools that only read, if a person calls text of one of them theirs.
+    pub reading: Option<Arc<BTreeSet<String>>>,
     /// The pin of the confirmed listing.
     pub pin: Digest,
     /// True if the server lists the tool as people confirmed it.

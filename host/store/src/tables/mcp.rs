@@ -4,12 +4,13 @@ pub mod listing;
 
 use crate::rows::rows;
 use ironclaw_contract::canonical::{self, Digest};
-use ironclaw_contract::ids::AgentId;
+use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::seam::change::McpRegister;
 use ironclaw_judge::manifest::server::Tools;
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use listing::Listing;
 use rusqlite::{Row, ToSql, params};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 pub use ironclaw_operator::McpServerState as ServerState;
@@ -32,6 +33,8 @@ rows! {
         pub manifest: Option<String>,
         /// The addresses of the local network that people read with it.
         pub addresses: Vec<IpAddr> as json,
+        /// The person who calls text of a tool theirs, by the name of the tool on the server.
+        pub mine: BTreeMap<String, PersonId> as json,
     }
 
     /// The tools of an MCP server that an agent may call.
@@ -121,7 +124,7 @@ pub fn put_server(
     tx.execute(
         "INSERT INTO mcp_servers (name, described, layer, made_at) VALUES (?1,?2,?3,?4) ON CONFLICT (name) DO UPDATE SET \
          described = excluded.described, layer = excluded.layer, made_at = excluded.made_at, seen = NULL, seen_at = NULL, \
-         confirmed = NULL, manifest = NULL, confirmed_at = NULL",
+         confirmed = NULL, manifest = NULL, confirmed_at = NULL, mine = '{}'",
         params![server.name, canonical::to_string(&server), layer, made_at],
     )?;
     Ok(())
@@ -138,11 +141,17 @@ pub fn set_seen(tx: &mut WriteTx<'_>, name: &str, listing: &str, at: i64) -> Res
     tx.execute("UPDATE mcp_servers SET seen = ?2, seen_at = ?3 WHERE name = ?1", params![name, listing, at]).map(drop)
 }
 
-/// Sets the confirmed listing of an MCP server to its last one, with its manifests.
-pub fn confirm_server(tx: &mut WriteTx<'_>, name: &str, manifest: Option<&str>, at: i64) -> Result<(), Error> {
+/// Sets the confirmed listing of an MCP server to its last one, with its manifests and the persons of its tools.
+pub fn confirm_server(
+    tx: &mut WriteTx<'_>,
+    name: &str,
+    manifest: Option<&str>,
+    mine: &BTreeMap<String, PersonId>,
+    at: i64,
+) -> Result<(), Error> {
     tx.execute(
-        "UPDATE mcp_servers SET confirmed = seen, manifest = ?2, confirmed_at = ?3 WHERE name = ?1",
-        params![name, manifest, at],
+        "UPDATE mcp_servers SET confirmed = seen, manifest = ?2, confirmed_at = ?3, mine = ?4 WHERE name = ?1",
+        params![name, manifest, at, canonical::to_string(mine)],
     )?;
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! What agents sent to MCP servers, and what the servers returned, as keyed digests. Table: `server_values`.
+//! What agents sent to MCP servers, and what the servers returned, as keyed digests. Tables: `server_values`,
+//! `server_arguments`.
 //!
 //! Never has a value, and never forgets one: a value that an agent once sent to a server never counts as the server's own.
 
@@ -45,6 +46,17 @@ pub fn insert_sent(tx: &mut WriteTx<'_>, place: &str, argument: &str, marks: &BT
         tx.execute(sql, params![place, key.digest(mark), argument])?;
     }
     Ok(())
+}
+
+/// Records that an agent sends a value to the server at a place, in an argument that is written as `TOOL.ARGUMENT`.
+pub fn insert_argument(tx: &mut WriteTx<'_>, place: &str, argument: &str) -> Result<(), Error> {
+    let sql = "INSERT OR IGNORE INTO server_arguments (place, argument) VALUES (?1, ?2)";
+    tx.execute(sql, params![place, argument]).map(drop)
+}
+
+/// Returns the arguments in which agents ever sent a value to the server at a place.
+pub fn sent_arguments(tx: &ReadTx<'_>, place: &str) -> Result<Vec<String>, Error> {
+    tx.list("SELECT argument FROM server_arguments WHERE place = ?1", [place], |row| row.get(0))
 }
 
 /// Records the marks of a value of a server that no agent set: one that a person typed, or one of its answers.

@@ -87,6 +87,8 @@ impl Drop for Edited {
 pub struct Parts {
     pub class: Option<Class>,
     pub fields: Vec<Field>,
+    /// The places in an answer whose text is the person's.
+    pub mine: Option<Vec<String>>,
     pub always_ask: Option<bool>,
 }
 
@@ -148,6 +150,11 @@ pub fn with_parts(server: &McpServer, tool: &str, parts: &Parts) -> Result<Strin
     if let Some(always_ask) = parts.always_ask {
         manifest.insert("always_ask".to_owned(), always_ask.into());
     }
+    match parts.mine.as_deref() {
+        None => {}
+        Some([]) => drop(manifest.remove("mine")),
+        Some(paths) => drop(manifest.insert("mine".to_owned(), paths.to_vec().into())),
+    }
     for field in &parts.fields {
         let arguments = manifest.get_mut("arguments").and_then(toml::Value::as_table_mut);
         let Some(argument) = arguments.and_then(|all| all.get_mut(&field.name)).and_then(toml::Value::as_table_mut)
@@ -194,7 +201,8 @@ mod tests {
 
     fn set(tool: &str, fields: &[&str]) -> Result<Value, Error> {
         let fields = fields.iter().map(|field| field.parse().expect("a field")).collect();
-        let parts = Parts { class: Some(Class::Read), fields, always_ask: Some(true) };
+        let parts =
+            Parts { class: Some(Class::Read), fields, mine: Some(vec!["/notes".to_owned()]), always_ask: Some(true) };
         let text = with_parts(&server(SEND), tool, &parts)?;
         Ok(serde_json::to_value(text.parse::<toml::Table>().expect("TOML")).expect("JSON")["tool"][0].clone())
     }
@@ -214,6 +222,7 @@ mod tests {
     fn only_the_named_parts_are_set() {
         let manifest = set("send", &["to=floor:email"]).expect("set");
         assert_eq!(manifest["arguments"]["to"], json!({"rule": "floor", "type": "email", "outward": true}));
+        assert_eq!(manifest["mine"], json!(["/notes"]));
         assert_eq!(
             (&manifest["class"], &manifest["always_ask"], &manifest["effect"]),
             (&json!("read"), &json!(true), &json!("sends"))

@@ -25,6 +25,12 @@ pub struct Args {
     /// Rule of an argument, as NAME=RULE or NAME=floor:TYPE, with +outward or -outward behind it; repeatable
     #[arg(long, value_name = "FIELD")]
     field: Vec<Field>,
+    /// Place in the answers whose text is yours, as a JSON pointer with * for each element of a list; "" is the whole answer; repeatable
+    #[arg(long, value_name = "PATH")]
+    mine: Vec<String>,
+    /// No text of the answers is yours
+    #[arg(long, conflicts_with = "mine")]
+    not_mine: bool,
     /// Whether each call asks a person
     #[arg(long, value_name = "YES|NO", value_parser = clap::builder::BoolishValueParser::new())]
     always_ask: Option<bool>,
@@ -34,12 +40,16 @@ pub struct Args {
 }
 
 pub async fn run(at: &At, args: Args) -> Result<(), Error> {
-    let Args { server, tool, class, field, always_ask, yes } = args;
-    if class.is_none() && field.is_empty() && always_ask.is_none() {
-        return Err(Error::usage("there is nothing to set", "name --class, --field or --always-ask"));
+    let Args { server, tool, class, field, mine, not_mine, always_ask, yes } = args;
+    let mine = Some(mine).filter(|paths| not_mine || !paths.is_empty());
+    if class.is_none() && field.is_empty() && mine.is_none() && always_ask.is_none() {
+        return Err(Error::usage(
+            "there is nothing to set",
+            "name --class, --field, --mine, --not-mine or --always-ask",
+        ));
     }
     let found = at.client()?.call(routes::MCP_SERVER, [&server]).await?;
-    let text = manifest::with_parts(&found, &tool, &Parts { class, fields: field, always_ask })?;
+    let text = manifest::with_parts(&found, &tool, &Parts { class, fields: field, mine, always_ask })?;
     let Some(digest) = found.digest else {
         let error = Error::failed("mcp_unseen", format!("the host has no listing of {server}"));
         return Err(error.hinting(format!("ironctl mcp test {}", quoted(&server))));

@@ -10,7 +10,7 @@ use super::names::{full_name, name_for_model};
 use crate::class::Class;
 use ironclaw_operator::{MCP_EFFECT, McpUnfit, McpUnfitReason};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of the name of a tool on its server. A grant takes no longer one.
 const NAME_BYTES_MAX: usize = 256;
@@ -77,6 +77,19 @@ impl Tools {
         self.manifests.iter().flat_map(|(tool, manifest)| {
             manifest.arguments.keys().map(move |argument| results::argument_name(tool, argument))
         })
+    }
+
+    /// Returns the arguments by which only tools are called that read, as `TOOL.ARGUMENT`.
+    pub fn reading_arguments(&self) -> BTreeSet<String> {
+        let reads = |manifest: &Manifest| manifest.class == Class::Read && manifest.also.is_empty();
+        let names = |is_reading: bool| {
+            let tools = self.manifests.iter().filter(move |entry| reads(entry.1) == is_reading);
+            let arguments = |tool: &str, manifest: &Manifest| -> Vec<String> {
+                manifest.arguments.keys().map(|argument| results::argument_name(tool, argument)).collect()
+            };
+            tools.flat_map(move |entry| arguments(entry.0, entry.1)).collect::<BTreeSet<String>>()
+        };
+        &names(true) - &names(false)
     }
 
     /// Returns the names of the tools with hard floors, and of those whose schema cannot be enforced.
@@ -168,6 +181,7 @@ fn strictest(server: &str, entry: &Value) -> Result<Manifest, McpUnfit> {
         arguments: names.into_iter().map(|argument| (argument, floor)).collect(),
         creates: false,
         results: BTreeMap::new(),
+        mine: Vec::new(),
         floors,
     })
 }

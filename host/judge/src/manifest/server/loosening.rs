@@ -34,6 +34,8 @@ pub enum Loosening {
         /// Whether a value that is new to the server fits the control fields of this server.
         creates: bool,
     },
+    /// Text of its answers is the own text of the person who confirms it.
+    Own { path: String },
 }
 
 impl fmt::Display for Loosening {
@@ -46,6 +48,10 @@ impl fmt::Display for Loosening {
                 write!(out, "{argument} from {}", labels.join(" or "))
             }
             Self::Reversible => out.write_str("reversible"),
+            Self::Own { path } => write!(
+                out,
+                "text at {path:?} of the answer is your OWN text, while agents called only tools of class read of this server"
+            ),
             Self::Result { path, result, creates } => {
                 let unless = match &result.set_by {
                     None => ", unless an agent sent a part of it to this server".to_owned(),
@@ -79,5 +85,6 @@ pub fn loosenings(manifest: &Manifest) -> Vec<Loosening> {
     }
     let results = manifest.results.iter().map(|(path, result)| (path.clone(), result.clone()));
     all.extend(results.map(|(path, result)| Loosening::Result { path, result, creates: manifest.creates }));
+    all.extend(manifest.mine.iter().map(|path| Loosening::Own { path: path.clone() }));
     all
 }

@@ -104,6 +104,13 @@ fn put_warnings(page: &mut Effects<'_>, tools: &[Value]) {
         let other = page.show(other);
         page.warn(format!("It LOOKS LIKE {other} and is NOT {other}: the host proposes the strictest rules."));
     }
+    for tool in tools.iter().filter(|tool| tool["mine"].is_array()) {
+        let (name, paths) = (page.show(text_of(&tool["name"])), page.list(Effects::texts(&tool["mine"])));
+        page.warn(format!(
+            "Text of {name} at {paths} is YOUR OWN text. If a stranger can put text there, such as a received mail, a comment or a shared \
+             note, it can STEER the agent without a question."
+        ));
+    }
     let listed = |word: &str| -> Vec<&str> {
         tools.iter().filter(|tool| tool["listed"] == word).map(|tool| text_of(&tool["name"])).collect()
     };

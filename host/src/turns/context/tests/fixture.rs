@@ -378,7 +378,7 @@ impl Fixture<'_, '_> {
         let agent = self.agent().id;
         table::put_server(self.tx, &described, None, DAY_MS).expect("put");
         table::set_seen(self.tx, server, &listing.text(), DAY_MS).expect("set");
-        table::confirm_server(self.tx, server, None, DAY_MS).expect("confirmed");
+        table::confirm_server(self.tx, server, None, &std::collections::BTreeMap::new(), DAY_MS).expect("confirmed");
         table::put_grant(self.tx, agent, server, tools).expect("granted");
     }
 

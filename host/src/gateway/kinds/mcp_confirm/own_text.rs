@@ -1,0 +1,43 @@
+//! The persons whose own text the tools of a server return, by a confirmation.
+//!
+//! Never gives the text of a tool to a person who did not confirm it: a tool that stays as it was keeps its person. See
+//! [`crate::calls::executor`], which labels the results.
+
+use crate::gateway::Requester;
+use crate::gateway::decide::proof::Approved;
+use crate::registry::mcp;
+use ironclaw_contract::ids::PersonId;
+use ironclaw_contract::seam::change::McpConfirm;
+use ironclaw_judge::manifest::{self, Manifest};
+use ironclaw_operator::McpListed;
+use ironclaw_state::ReadTx;
+use ironclaw_store::tables::waiting::changes;
+use std::collections::BTreeMap;
+
+/// Returns the persons by the names of the tools on the server.
+pub(super) fn declared(
+    tx: &ReadTx<'_>,
+    approved: &Approved,
+    wanted: &McpConfirm,
+) -> Result<BTreeMap<String, PersonId>, ironclaw_state::Error> {
+    let parsed = |text: &Option<String>| -> BTreeMap<String, Manifest> {
+        text.as_deref().and_then(|text| manifest::parse(text).ok()).unwrap_or_default()
+    };
+    let now: Vec<(String, Manifest)> =
+        parsed(&wanted.manifest).into_iter().filter(|entry| !entry.1.mine.is_empty()).collect();
+    let Some(server) = mcp::find(tx, &wanted.server)?.filter(|_| !now.is_empty()) else {
+        return Ok(BTreeMap::new());
+    };
+    let (seen, confirmed) = (server.seen()?, server.confirmed()?);
+    let before = parsed(&server.manifest);
+    let requester = changes::find(tx, approved.id())?.and_then(|row| match row.requester {
+        Requester::Person(person) => Some(person),
+        Requester::Agent { .. } => None,
+    });
+    let person = |tool: &str, manifest: &Manifest| {
+        let is_listed = seen.as_ref().is_some_and(|seen| seen.beside(confirmed.as_ref(), tool) == McpListed::Same);
+        let is_same = is_listed && before.get(tool).is_some_and(|before| before.mine == manifest.mine);
+        server.mine.get(tool).copied().filter(|_| is_same).or(requester)
+    };
+    Ok(now.into_iter().filter_map(|(tool, manifest)| person(&tool, &manifest).map(|person| (tool, person))).collect())
+}
