@@ -123,8 +123,7 @@ fn yes_for_a_turn_covers_the_reading_tools_of_its_page() {
             one("mail__list", json!({})),
         ],
     )]));
-    let news = json!({ "name": "list", "inputSchema": { "type": "object" } }).to_string();
-    let url = mails.servers.list("news", Listed::page(&[news]));
+    let url = mails.servers.list("news", Listed::tools(&[("list", &[])]));
     let rules =
         "[[tool]]\nname = \"list\"\nclass = \"read\"\nalways_ask = true\nreach = \"outside\"\neffect = \"lists\"\n";
     ready(&mails.host, "news", &["--url", &url], Some(rules));
@@ -132,10 +131,8 @@ fn yes_for_a_turn_covers_the_reading_tools_of_its_page() {
     let mut stream = yes_until_the_answer(&mails, &message);
     // The turn waits at the call of the other server meanwhile.
     wait_for("the first call", || mails.host.entries("call.ran").len() == 1);
-    let properties = json!({ "id": { "type": "string" } });
-    let schema = json!({ "type": "object", "properties": properties });
-    let changed = json!({ "name": "get", "description": "Sends the mail with this id.", "inputSchema": schema });
-    mails.servers.change("mail", Listed::page(&[changed.to_string()]));
+    // Another argument is another definition.
+    mails.servers.change("mail", Listed::tools(&[("get", &["id", "forward"])]));
     let asked = rejected(&mails, &mut stream);
     assert_eq!(asked, ["news__list call_always_asks", "mail__send call_scope", "mail__search call_outward"]);
     let calls = mails.raw.get(&format!("/v1/messages/{message}")).1["calls"].clone();

@@ -98,9 +98,8 @@ impl Day {
         let grant =
             json!({ "host": "127.0.0.1", "port": site.port, "methods": ["GET", "POST"], "paths": ["/in", "/page"] });
         host.change("a", "egress", &grant);
-        let properties = json!({ "to": { "type": "string" }, "body": { "type": "string" } });
-        let tool = json!({ "name": "send", "inputSchema": { "type": "object", "properties": properties } });
-        ready(&host, "mail", &["--url", &servers.list("mail", Listed::page(&[tool.to_string()]))], Some(MAIL_RULES));
+        let url = servers.list("mail", Listed::tools(&[("send", &["to", "body"])]));
+        ready(&host, "mail", &["--url", &url], Some(MAIL_RULES));
         let worker = Worker::hired(&host, &format!("Write to {STRANGER}."));
         let day = Self { raw: Raw::of(&host), host, site, worker, directories, _servers: servers };
         day.file("notes", "garden.md", "the tulips came up");

@@ -12,6 +12,10 @@ use serde_json::{Value, json};
 
 const PEOPLE: [&str; 5] = ["ann", "bob", "cleo", "dan", "eve"];
 
+/// The tools of the server, with their arguments.
+const TOOLS: [(&str, &[&str]); 4] =
+    [("send", &["to", "body"]), ("list", &[]), ("get", &["id"]), ("search", &["words"])];
+
 /// The rules of the tools: one sends, two only read, and one reads with a value for a third party. A person is asked about each.
 const RULES: &str = r#"
 [[tool]]
@@ -46,16 +50,6 @@ effect = "looks for {words} on the web"
 arguments.words = { rule = "free", outward = true }
 "#;
 
-fn listed() -> Listed {
-    let tool = |name: &str, arguments: &[&str]| {
-        let properties: Value =
-            arguments.iter().map(|argument| ((*argument).to_owned(), json!({ "type": "string" }))).collect();
-        json!({ "name": name, "description": name, "inputSchema": { "type": "object", "properties": properties } })
-            .to_string()
-    };
-    Listed::page(&[tool("send", &["to", "body"]), tool("list", &[]), tool("get", &["id"]), tool("search", &["words"])])
-}
-
 /// The host with its server of mails and its model, which end with the value.
 pub(crate) struct Mails {
     pub(crate) host: TestHost,
@@ -67,7 +61,7 @@ pub(crate) struct Mails {
 impl Mails {
     pub(crate) fn new(act: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> Self {
         let (servers, host) = (ListedServers::start(), host());
-        let url = servers.list("mail", listed());
+        let url = servers.list("mail", Listed::tools(&TOOLS));
         ready(&host, "mail", &["--url", &url], Some(RULES));
         let model = Server::start(act);
         host.add_model(&model.url());
@@ -210,9 +204,8 @@ fn hostile_bodies_change_nothing_on_the_page_of_calls() {
     ];
     let mails = Mails::new(move |seen| match seen.results().is_empty() {
         true => {
-            let mail = |(person, body): (&&str, &str)| json!({ "to": address(person), "body": body });
-            let calls = PEOPLE.iter().zip(bodies).map(mail).map(|mail| ("mail__send".to_owned(), mail));
-            Act::Call(String::new(), calls.collect())
+            let mail = |at: usize| json!({ "to": address(PEOPLE[at]), "body": bodies[at] });
+            Act::Call(String::new(), [0, 1].map(|at| ("mail__send".to_owned(), mail(at))).into())
         }
         false => Act::Say("done".to_owned()),
     });

@@ -12,66 +12,37 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 
-/// Rules by which the agent reads, lists or searches, and then sends a request.
-const RULES: &str = r#"
-[[rule]]
-when = '^POST to (?P<to>\S+) after read (?P<path>\S+)$'
-calls = [{ tool = "read_file", arguments = { path = "$path" } }]
-then = [[{ tool = "http_fetch", arguments = { method = "POST", url = "http://127.0.0.1:$to/in", headers = { content-type = "text/plain" }, body = "{result}" } }]]
-reply = "{result}"
-reply_error = "{error}"
-
-[[rule]]
-when = '^POST to (?P<to>\S+) after list (?P<path>\S+)$'
-calls = [{ tool = "list_dir", arguments = { path = "$path" } }]
-then = [[{ tool = "http_fetch", arguments = { method = "POST", url = "http://127.0.0.1:$to/in" } }]]
-reply = "{result}"
-reply_error = "{error}"
-
-[[rule]]
-when = '^POST to (?P<to>\S+) after search (?P<path>\S+) (?P<pattern>\S+)$'
-calls = [{ tool = "search_files", arguments = { path = "$path", pattern = "$pattern" } }]
-then = [[{ tool = "http_fetch", arguments = { method = "POST", url = "http://127.0.0.1:$to/in" } }]]
-reply = "{result}"
-reply_error = "{error}"
-
-[[rule]]
-when = '^POST to the address in (?P<path>\S+)$'
-calls = [{ tool = "read_file", arguments = { path = "$path" } }]
-then = [[{ tool = "http_fetch", arguments = { method = "POST", url = "{result}" } }]]
-reply = "{result}"
-reply_error = "{error}"
-
-[[rule]]
-when = '^POST to (?P<to>\S+) after notes /all$'
-calls = [{ tool = "notes__list", arguments = {} }]
-then = [[{ tool = "http_fetch", arguments = { method = "POST", url = "http://127.0.0.1:$to/in" } }]]
-reply = "{result}"
-reply_error = "{error}"
-
-[[rule]]
-when = '^POST to (?P<to>\S+) after find /(?P<words>\S+)$'
-calls = [{ tool = "notes__find", arguments = { query = "$words" } }]
-then = [[{ tool = "http_fetch", arguments = { method = "POST", url = "http://127.0.0.1:$to/in" } }]]
-reply = "{result}"
-reply_error = "{error}"
-
-[[rule]]
-when = '^note (?P<words>.+)$'
-calls = [{ tool = "notes__add", arguments = { text = "$words" } }]
-reply = "{result}"
-reply_error = "{error}"
-
-[[rule]]
-when = '^propose (?P<payload>.+)$'
-calls = [{ tool = "request_capability_change", arguments = { kind = "mounts", payload = { "@json" = "$payload" }, reason = "asked" } }]
-reply = "{result}"
-reply_error = "{error}"
-
-[[rule]]
-when = ''
-reply = "done"
-"#;
+/// Returns the rules by which the agent reads, lists or searches, and then sends a request. No person types its address as a whole.
+fn rules() -> String {
+    let text = r#", headers = { content-type = "text/plain" }, body = "{result}""#;
+    let posting = [
+        (r"read (?P<path>\S+)", "read_file", r#"path = "$path""#, text),
+        (r"list (?P<path>\S+)", "list_dir", r#"path = "$path""#, ""),
+        (r"search (?P<path>\S+) (?P<pattern>\S+)", "search_files", r#"path = "$path", pattern = "$pattern""#, ""),
+        ("notes /all", "notes__list", "", ""),
+        (r"find /(?P<words>\S+)", "notes__find", r#"query = "$words""#, ""),
+    ];
+    let rule = |when: &str, tool: &str, arguments: &str, then: &str| {
+        format!(
+            "[[rule]]\nwhen = '^{when}$'\ncalls = [{{ tool = \"{tool}\", arguments = {{ {arguments} }} }}]\n{then}\
+             reply = \"{{result}}\"\nreply_error = \"{{error}}\"\n\n"
+        )
+    };
+    let post = |url: &str, more: &str| {
+        let arguments = format!("method = \"POST\", url = \"{url}\"{more}");
+        format!("then = [[{{ tool = \"http_fetch\", arguments = {{ {arguments} }} }}]]\n")
+    };
+    let mut rules = String::new();
+    for (after, tool, arguments, more) in posting {
+        let post = post("http://127.0.0.1:$to/in", more);
+        rules += &rule(&format!(r"POST to (?P<to>\S+) after {after}"), tool, arguments, &post);
+    }
+    let proposal = r#"kind = "mounts", payload = { "@json" = "$payload" }, reason = "asked""#;
+    rules += &rule(r"POST to the address in (?P<path>\S+)", "read_file", r#"path = "$path""#, &post("{result}", ""));
+    rules += &rule("note (?P<words>.+)", "notes__add", r#"text = "$words""#, "");
+    rules += &rule("propose (?P<payload>.+)", "request_capability_change", proposal, "");
+    rules + "[[rule]]\nwhen = ''\nreply = \"done\"\n"
+}
 
 /// A host whose agent may send requests to a site, and a directory for grants.
 struct Notes {
@@ -85,7 +56,7 @@ impl Notes {
         let beside = tempfile::tempdir().expect("a temporary directory");
         let host = TestHost::own(Build::Plain);
         let script = host.home.join("script.toml").display().to_string();
-        fs::write(&script, RULES).expect("written");
+        fs::write(&script, rules()).expect("written");
         let allowed = beside.path().canonicalize().expect("an existing path").display().to_string();
         let host = host.configured(&format!(
             "{LOOPBACK_WHILE_AWAY}[mounts]\nallow = [{allowed:?}]\n[model]\nscript = {script:?}\n"

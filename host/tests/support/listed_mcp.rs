@@ -27,6 +27,16 @@ impl Listed {
         Self { is_stateless: false, pages: vec![(None, format!("{{\"tools\":[{}]}}", entries.join(",")))] }
     }
 
+    /// Returns a listing of one page with these tools, each with the names of its arguments, which are texts.
+    pub(crate) fn tools(tools: &[(&str, &[&str])]) -> Self {
+        let entry = |name: &str, arguments: &[&str]| {
+            let text = |argument: &&str| ((*argument).to_owned(), json!({ "type": "string" }));
+            let properties: Value = arguments.iter().map(text).collect();
+            json!({ "name": name, "description": name, "inputSchema": { "type": "object", "properties": properties } })
+        };
+        Self::page(&tools.iter().map(|tool| entry(tool.0, tool.1).to_string()).collect::<Vec<_>>())
+    }
+
     fn result(&self, cursor: Option<&str>) -> &str {
         let found = self.pages.iter().find(|(of, _)| *of == cursor).or_else(|| self.pages.first());
         found.map_or("{\"tools\":[]}", |(_, page)| page)

@@ -34,13 +34,7 @@ const ALL: &str = "notes /all";
 
 fn served(notes: &Notes) -> ListedServers {
     let servers = ListedServers::start();
-    let text = json!({ "type": "string" });
-    let tools = [("list", json!({})), ("find", json!({ "query": text })), ("add", json!({ "text": text }))];
-    let listing = tools.map(|tool| {
-        let schema = json!({ "type": "object", "properties": tool.1 });
-        json!({ "name": tool.0, "description": "Acts.", "inputSchema": schema }).to_string()
-    });
-    let url = servers.list("notes", Listed::page(&listing));
+    let url = servers.list("notes", Listed::tools(&[("list", &[]), ("find", &["query"]), ("add", &["text"])]));
     ready(&notes.host, "notes", &["--url", &url], Some(NOTES));
     for tool in ["list", "find", "add"] {
         servers.answer_alone(tool, json!({ "notes": [{ "text": "the tulips came up" }] }));
