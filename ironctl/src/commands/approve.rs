@@ -89,8 +89,9 @@ async fn approve_together(at: &At, client: &Client, args: &Args) -> Result<(), E
         },
     };
     waiting::decide(client, args.id, decision).await?;
-    let ended = together::outcomes(at.out, client, &page).await?;
-    at.out.json(&ended)
+    let ended = together::settled(client, &page).await?;
+    at.out.json(&ended)?;
+    together::outcomes(at.out, &ended)
 }
 
 fn undecided(id: WaitingId) -> Error {

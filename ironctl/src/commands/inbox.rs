@@ -357,7 +357,7 @@ impl Shown {
             Choice::Decide(decision) => {
                 self.seen.extend(calls);
                 waiting::decide(client, id, decision).await?;
-                out.report(together::outcomes(out, client, page).await.map(drop))?;
+                out.report(together::outcomes(out, &together::settled(client, page).await?))?;
             }
             Choice::Each => {
                 self.by_themselves.extend(calls);

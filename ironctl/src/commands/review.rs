@@ -73,7 +73,7 @@ impl<'a> Subject<'a> {
     }
 
     /// Returns the number of its calls, if it is a page of several.
-    pub const fn calls(&self) -> Option<usize> {
+    const fn calls(&self) -> Option<usize> {
         self.offered.calls
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Never decides on a call that the page does not show. The person can always decide on each call by itself.
 
-use super::{OUTCOME_TIMEOUT, outcome, read, settled};
+use super::{OUTCOME_TIMEOUT, outcome, read};
 use crate::client::Client;
 use crate::commands::review::{self, Choice, Subject, Words};
 use crate::failure::Error;
@@ -23,15 +23,21 @@ pub async fn ask(out: Output, page: &WaitingTogether, words: Words, above: usize
     review::ask(out, &Subject::from(page), words, above).await
 }
 
-/// Waits for the outcome of each call of a page, prints it, and returns the calls; a call without its effect is a failure.
-pub async fn outcomes(out: Output, client: &Client, page: &WaitingTogether) -> Result<Vec<Waiting>, Error> {
-    let (mut ended, mut failed) = (Vec::new(), None);
+/// Waits for the outcome of each call of a page.
+pub async fn settled(client: &Client, page: &WaitingTogether) -> Result<Vec<Waiting>, Error> {
+    let mut ended = Vec::new();
     for call in &page.calls {
-        let call = settled(client, read(client, (*call).into()).await?, OUTCOME_TIMEOUT).await?;
-        if let Err(error) = outcome(out, &call) {
-            failed = failed.map_or(Some(error), Some);
-        }
-        ended.push(call);
+        ended.push(super::settled(client, read(client, (*call).into()).await?, OUTCOME_TIMEOUT).await?);
     }
-    failed.map_or(Ok(ended), Err)
+    Ok(ended)
+}
+
+/// Prints the outcome of each call; a call without its effect is a failure, which comes last.
+pub fn outcomes(out: Output, ended: &[Waiting]) -> Result<(), Error> {
+    let mut failed = Ok(());
+    for call in ended {
+        let printed = outcome(out, call);
+        failed = failed.and(printed);
+    }
+    failed
 }
