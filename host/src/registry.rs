@@ -68,6 +68,11 @@ pub fn known_agent(tx: &ReadTx<'_>, id: AgentId) -> Result<Agent, Denied> {
     agent_by_id(tx, id)?.ok_or_else(|| unknown_agent(&format!("{id}")).into())
 }
 
+/// Returns the name of an agent, or the id if the agent was removed.
+pub fn agent_name(tx: &ReadTx<'_>, id: AgentId) -> Result<String, ironclaw_state::Error> {
+    Ok(name_or_id(agent_by_id(tx, id)?.map(|agent| agent.name), id))
+}
+
 pub(crate) fn unknown_agent(name_or_id: &str) -> Refusal {
     let hint = "`ironctl agent list` lists the agents; `ironctl agent add NAME` makes one";
     Refusal::new(DenialCode::AgentUnknown, format!("there is no agent {}", quoted(name_or_id))).hint(hint)

@@ -250,6 +250,11 @@ impl Manifest {
         }
     }
 
+    /// Returns whether each call only reads.
+    pub fn only_reads(&self) -> bool {
+        self.class == Class::Read && self.also.is_empty()
+    }
+
     /// Returns whether a call acts only in the jail of its session and on the notes of its agent.
     pub fn is_contained(&self) -> bool {
         self.reach == Reach::Contained

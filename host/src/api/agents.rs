@@ -155,8 +155,7 @@ pub(super) fn view(tx: &ReadTx<'_>, agent: &registry::Agent, to: &Person) -> Res
 
 /// Returns the declaration of a directory by this person.
 fn mine(tx: &ReadTx<'_>, person: PersonId, lost: Option<Lost>) -> Result<OwnDirectory, Error> {
-    let name = registry::name_or_id(registry::person_by_id(tx, person)?.map(|person| person.name), person);
-    Ok(OwnDirectory { person: name, lost: lost.map(|lost| lost.words()) })
+    Ok(OwnDirectory { person: registry::person_name(tx, person)?, lost: lost.map(|lost| lost.words()) })
 }
 
 fn whole(tx: &ReadTx<'_>, agent: &registry::Agent, shown: Agent) -> Result<Agent, Error> {

@@ -145,7 +145,7 @@ fn number(named: &str) -> Result<i64, Answer> {
 }
 
 pub(super) fn view(tx: &ReadTx<'_>, row: &Row) -> Result<Allowance, ironclaw_state::Error> {
-    let agent = registry::name_or_id(registry::agent_by_id(tx, row.agent)?.map(|agent| agent.name), row.agent);
+    let agent = registry::agent_name(tx, row.agent)?;
     let (mut status, mut control, mut names) = (AllowanceStatus::Outdated, BTreeSet::new(), BTreeSet::new());
     for tool in row.tools.keys() {
         let terms = mcp::terms(tx, row.agent, tool)?;

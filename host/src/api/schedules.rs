@@ -182,7 +182,7 @@ fn context<'a>(api: &'a Api, settings: &'a crate::registry::live_settings::LiveS
 pub(super) fn view(tx: &ReadTx<'_>, person: &Person, row: &Row) -> Result<ScheduleView, ironclaw_state::Error> {
     let series = schedules::series(row)?;
     let next = next_time::shown(tx, row, &series)?;
-    let agent = registry::name_or_id(registry::agent_by_id(tx, row.agent)?.map(|agent| agent.name), row.agent);
+    let agent = registry::agent_name(tx, row.agent)?;
     Ok(ScheduleView {
         id: row.id,
         name: row.name.clone(),

@@ -17,7 +17,7 @@ use crate::registry::{self, Person, Role};
 use crate::sessions::store;
 use axum::Json;
 use axum::extract::{Path, Query};
-use ironclaw_contract::ids::{AgentId, PersonId, RequestId};
+use ironclaw_contract::ids::{PersonId, RequestId};
 use ironclaw_operator::{
     Approvals, Decision, DenialCode, Details, MessageView, NamedPerson, NewRequestReset, Origin, PushDiff,
     RequestReset, Requester, RequesterId, RequesterKind, Topic, Waiting as View, WaitingEntry, WaitingKind,
@@ -165,29 +165,20 @@ pub async fn decide(
     Path(named): Path<String>,
     Body(decision): Body<Decision>,
 ) -> Reply<View> {
-    let id = known(&named)?;
-    match (decision, id) {
-        (Decision::Approve(shown), _) => api.gateway.approve(&person, token.to_string(), id, shown).await?,
-        (Decision::ApproveUntilAnswer(shown), WaitingId::Call(call)) => {
-            api.gateway.approve_until_answer(&person, token.to_string(), call, shown).await?;
-        }
-        (Decision::ApproveTogether(shown), WaitingId::Call(call)) => {
-            api.gateway.approve_together(&person, token.to_string(), call, shown).await?;
-        }
-        (Decision::RejectTogether(reason), WaitingId::Call(call)) => {
-            api.gateway.reject_together(&person, call, reason).await?;
-        }
-        (Decision::ApproveUntilAnswer(_) | Decision::ApproveTogether(_) | Decision::RejectTogether(_), _) => {
-            return Err(known_call(id).into());
-        }
-        (Decision::Reject(reason), _) => api.gateway.reject(&person, id, reason).await?,
-        (Decision::Answer(answer), WaitingId::Question(question)) => {
-            let recorded = api.gateway.answer(&person, question, Given::try_from(answer)?).await?;
+    let (id, proof, all) = (known(&named)?, token.to_string(), &api.gateway);
+    match decision {
+        Decision::Approve(shown) => all.approve(&person, proof, id, shown).await?,
+        Decision::ApproveUntilAnswer(shown) => all.approve_until_answer(&person, proof, call(id)?, shown).await?,
+        Decision::ApproveTogether(shown) => all.approve_together(&person, proof, call(id)?, shown).await?,
+        Decision::Reject(reason) => all.reject(&person, id, reason).await?,
+        Decision::RejectTogether(reason) => all.reject_together(&person, call(id)?, reason).await?,
+        Decision::Answer(answer) => {
+            let WaitingId::Question(question) = id else {
+                let refusal = Refusal::new(DenialCode::QuestionAnswerInvalid, format!("{id} is no question"));
+                return Err(refusal.hint(format!("decide on it: `ironctl approve {id}`")).into());
+            };
+            let recorded = all.answer(&person, question, Given::try_from(answer)?).await?;
             api.inbound.wake.wake(recorded.session);
-        }
-        (Decision::Answer(_), _) => {
-            let refusal = Refusal::new(DenialCode::QuestionAnswerInvalid, format!("{id} is no question"));
-            return Err(refusal.hint(format!("decide on it: `ironctl approve {id}`")).into());
         }
     }
     Ok(Json(whole(&api, &person, id).await?))
@@ -195,8 +186,7 @@ pub async fn decide(
 
 /// `GET /v1/waiting/{id}/together`: the page of the calls of one output that wait together with this one.
 pub async fn together(Caller { api, person, .. }: Caller, Path(named): Path<String>) -> Reply<WaitingTogether> {
-    let WaitingId::Call(id) = known(&named)? else { return Err(known_call(known(&named)?).into()) };
-    let all = Arc::clone(&api.gateway);
+    let (id, all) = (call(known(&named)?)?, Arc::clone(&api.gateway));
     let found = api.state().read(move |tx| requests::together::show(tx, &all, &person, id)).await?;
     Ok(Json(WaitingTogether {
         calls: found.calls.iter().map(|call| call.id).collect(),
@@ -206,10 +196,13 @@ pub async fn together(Caller { api, person, .. }: Caller, Path(named): Path<Stri
     }))
 }
 
-/// Returns the refusal of what is no call, for a decision that only calls have.
-fn known_call(id: WaitingId) -> Refusal {
-    let refusal = Refusal::new(DenialCode::RequestAlone, format!("{id} is no call of a tool"));
-    refusal.hint(format!("decide on it alone: `ironctl inbox show {id}`"))
+/// Returns the id of a call, for what only calls have.
+fn call(id: WaitingId) -> Result<RequestId, Refusal> {
+    let WaitingId::Call(call) = id else {
+        let refusal = Refusal::new(DenialCode::RequestAlone, format!("{id} is no call of a tool"));
+        return Err(refusal.hint(format!("decide on it alone: `ironctl inbox show {id}`")));
+    };
+    Ok(call)
 }
 
 /// `POST /v1/agents/{agent}/requests/reset`
@@ -363,7 +356,7 @@ fn view(tx: &ReadTx<'_>, all: &Gateway, of: &Waiting, rights: Rights) -> Result<
         id: of.id,
         kind: of.id.kind(),
         status: of.status,
-        agent: of.agent.map(|agent| agent_name(tx, agent)).transpose()?,
+        agent: of.agent.map(|agent| registry::agent_name(tx, agent)).transpose()?,
         subject: of.subject.clone(),
         effect,
         question,
@@ -427,10 +420,6 @@ fn given(tx: &ReadTx<'_>, all: &Gateway, of: &Waiting) -> Result<Approvals, Erro
     Ok(Approvals { by, needed })
 }
 
-fn agent_name(tx: &ReadTx<'_>, agent: AgentId) -> Result<String, ironclaw_state::Error> {
-    Ok(registry::name_or_id(registry::agent_by_id(tx, agent)?.map(|agent| agent.name), agent))
-}
-
 fn named_person(tx: &ReadTx<'_>, id: PersonId) -> Result<NamedPerson, ironclaw_state::Error> {
     Ok(NamedPerson { id, name: registry::person_name(tx, id)? })
 }
@@ -441,7 +430,7 @@ fn requester(tx: &ReadTx<'_>, of: &Waiting) -> Result<Requester, ironclaw_state:
         Some(agent) => Requester {
             kind: RequesterKind::Agent,
             id: RequesterId::Agent(agent),
-            name: agent_name(tx, agent)?,
+            name: registry::agent_name(tx, agent)?,
             on_behalf_of: Some(NamedPerson { id, name }),
         },
         None => Requester { kind: RequesterKind::Person, id: RequesterId::Person(id), name, on_behalf_of: None },

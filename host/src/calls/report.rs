@@ -8,7 +8,6 @@ mod savings;
 
 use crate::gateway::waiting::Gateway;
 use crate::registry;
-use ironclaw_contract::ids::AgentId;
 use ironclaw_ledger::rfc3339;
 use ironclaw_operator::{LeftOut, LeftOutOfReport, Report};
 use ironclaw_state::ReadTx;
@@ -34,16 +33,11 @@ pub fn report(tx: &ReadTx<'_>, all: &Gateway, since: i64, whose: Whose) -> Resul
         until: rfc3339(tx.wall()),
         begins_later: turns.since > since,
         person: whose.person.map(|person| registry::person_name(tx, person)).transpose()?,
-        agent: whose.agent.map(|agent| agent_name(tx, agent)).transpose()?,
+        agent: whose.agent.map(|agent| registry::agent_name(tx, agent)).transpose()?,
         tasks: recent::tasks(tx, &turns)?,
         calls: counts::calls(&recent::calls(tx, &turns)?),
         requests: counts::requests(&requests),
         changes: savings.changes,
         left_out: left_out.map(|(part, count)| LeftOut { part, count }).collect(),
     })
-}
-
-/// Returns the name of an agent, or its id if it was removed.
-fn agent_name(tx: &ReadTx<'_>, id: AgentId) -> Result<String, Error> {
-    Ok(registry::name_or_id(registry::agent_by_id(tx, id)?.map(|agent| agent.name), id))
 }

@@ -358,7 +358,7 @@ pub fn missing(agent: &str, name: &str) -> Refusal {
 
 /// Returns the names of agents, separated by commas.
 fn names(tx: &ReadTx<'_>, agents: &[AgentId]) -> Result<String, Error> {
-    let named = |id: &AgentId| Ok(super::name_or_id(super::agent_by_id(tx, *id)?.map(|agent| agent.name), id));
+    let named = |id: &AgentId| super::agent_name(tx, *id);
     Ok(agents.iter().map(named).collect::<Result<Vec<String>, Error>>()?.join(", "))
 }
 

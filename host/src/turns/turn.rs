@@ -191,11 +191,11 @@ pub fn close(
         entry.with("tool", lost.tool).with("outcome", CallOutcome::Unknown.name()).reason(end.name()).append(tx)?;
     }
     let messages = messages_of(tx, id)?;
-    if messages.is_empty() {
+    let Some(newest) = messages.last() else {
         return Err(ironclaw_state::Error::Stored(format!("{id} names none of its messages")));
-    }
+    };
     // A yes for the calls of this turn permits none of a later one, nor of another attempt.
-    allowances::end_of_answer(tx, messages::root_of(tx, newest_message(tx, id)?)?)?;
+    allowances::end_of_answer(tx, messages::root_of(tx, *newest)?)?;
     let status = match how {
         Close::Answered | Close::Cancelled => Status::Completed,
         Close::Requeued => Status::Queued,

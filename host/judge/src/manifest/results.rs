@@ -4,7 +4,6 @@
 
 use super::answer_path::{self, EACH};
 use super::{Error, InputType, Manifest};
-use crate::class::Class;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -66,7 +65,7 @@ pub(super) fn check(manifest: &Manifest) -> Result<(), Error> {
 
 /// Checks the paths of texts that a person calls theirs.
 pub(super) fn check_mine(manifest: &Manifest) -> Result<(), Error> {
-    let reads = manifest.class == Class::Read && manifest.also.is_empty();
+    let reads = manifest.only_reads();
     for path in &manifest.mine {
         let form = if reads { answer_path::check(path) } else { Err("only a tool of class read has text of a person") };
         form.map_err(|why| Error::Own { tool: manifest.name.clone(), path: path.clone(), why: why.to_owned() })?;

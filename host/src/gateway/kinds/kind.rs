@@ -9,10 +9,12 @@ use crate::reach::packages::Layer;
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::policy::{Policy, Rule};
 use crate::registry::{self, Agent, Person};
+use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::seam::change::{Change, ChangeKind, McpRegister, Packages};
 use ironclaw_operator::DenialCode;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables::waiting::changes;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -162,6 +164,14 @@ pub enum Prepared {
 pub(super) fn concerned(tx: &ReadTx<'_>, approved: &Approved) -> Result<Agent, Denied> {
     let agent = approved.agent().ok_or_else(incomplete)?;
     registry::agent_by_id(tx, agent)?.ok_or_else(|| gone(format!("agent {agent}")).into())
+}
+
+/// Returns the person who proposed an approved change; `None` if an agent did.
+pub(super) fn proposer(tx: &ReadTx<'_>, approved: &Approved) -> Result<Option<PersonId>, ironclaw_state::Error> {
+    Ok(changes::find(tx, approved.id())?.and_then(|row| match row.requester {
+        Requester::Person(person) => Some(person),
+        Requester::Agent { .. } => None,
+    }))
 }
 
 pub(super) fn gone(subject: String) -> Refusal {

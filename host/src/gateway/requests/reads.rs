@@ -8,7 +8,6 @@ use super::facts::standing::Standing;
 use crate::registry::policy::Policy;
 use crate::registry::{self, mcp};
 use ironclaw_contract::canonical::Digest;
-use ironclaw_judge::manifest::Manifest;
 use ironclaw_judge::{Class, Principal};
 use ironclaw_operator::{DenialCode, ReadsUntilAnswer};
 use ironclaw_state::ReadTx;
@@ -41,11 +40,6 @@ pub struct Reads {
     pub count: u32,
 }
 
-/// Returns whether a tool with this manifest only reads.
-pub fn only_reads(manifest: &Manifest) -> bool {
-    manifest.class == Class::Read && manifest.also.is_empty()
-}
-
 impl From<Reads> for ReadsUntilAnswer {
     fn from(Reads { server, tools, count, .. }: Reads) -> Self {
         Self { server, tools: tools.into_keys().collect(), count }
@@ -64,19 +58,18 @@ pub fn offered(tx: &ReadTx<'_>, policy: &Policy, row: &Row) -> Result<Option<Rea
     let decides = person.is_some_and(|person| decide::decides_alone(rule, class, &person, needs_policy));
     let is_of_person = turns::find(tx, row.turn)?.is_some_and(|turn| turn.principal_kind == Principal::Person);
     let agent = registry::agent_by_id(tx, row.agent)?.filter(|_| decides && is_of_person);
-    let server = mcp::terms(tx, row.agent, &row.tool)?.and_then(|terms| terms.of_server).map(|found| found.server);
-    let (Some(agent), Some(server)) = (agent, server) else { return Ok(None) };
+    let (Some(agent), Some(asked)) = (agent, mcp::terms(tx, row.agent, &row.tool)?) else { return Ok(None) };
+    let Some(server) = asked.of_server.as_ref().map(|found| found.server.clone()) else { return Ok(None) };
     let catalogue = mcp::catalogue(tx, &agent)?;
+    // The tools of one server have the same standing facts.
+    let standing = Standing::read(tx, agent.id, &asked, &Map::new())?;
     let mut found = Reads { server, names: Vec::new(), tools: BTreeMap::new(), count: COUNT_MAX };
     for tool in catalogue.server_tools() {
-        let name = &tool.manifest.name;
-        let is_read = only_reads(&tool.manifest) && tool.server == found.server;
-        let Some(terms) = catalogue.terms(name).filter(|_| is_read && catalogue.missing(name).is_none()) else {
-            continue;
-        };
-        let standing = Standing::read(tx, agent.id, &terms, &Map::new())?;
-        found.tools.insert(name.clone(), standing.digest(&terms));
-        found.names.push(tool.tool.clone());
+        let is_read = tool.manifest.only_reads() && tool.server == found.server;
+        if let Some(terms) = catalogue.terms(&tool.manifest.name).filter(|_| is_read) {
+            found.tools.insert(tool.manifest.name.clone(), standing.digest(&terms));
+            found.names.push(tool.tool.clone());
+        }
     }
     Ok(Some(found).filter(|found| !found.tools.is_empty()))
 }

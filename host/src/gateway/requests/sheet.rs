@@ -10,19 +10,31 @@ use ironclaw_judge::Class;
 use ironclaw_state::{Error, ReadTx};
 use ironclaw_store::tables::waiting::Status;
 use ironclaw_store::tables::waiting::requests::{self, Row};
+use std::collections::BTreeMap;
 
 /// Returns the requests of an output that one page can show with this one, in their order and this one among them; none if it is alone.
 pub fn waiting_with(tx: &ReadTx<'_>, policy: &Policy, row: &Row) -> Result<Vec<Row>, Error> {
-    if row.status != Status::Pending || !is_decided_alone(tx, policy, row)? {
+    if row.status != Status::Pending {
         return Ok(Vec::new());
     }
     let ids = requests::list_for_output(tx, row.session, row.output)?;
-    let mut all = Vec::new();
+    if ids.len() < 2 || !is_decided_alone(tx, policy, row)? {
+        return Ok(Vec::new());
+    }
+    let (mut all, mut stale) = (Vec::new(), BTreeMap::new());
     for id in ids {
         let Some(other) = requests::find(tx, id)? else { continue };
         let waits = other.status == Status::Pending && other.expires_at > tx.wall();
-        let is_like = is_like(tx, row, &other)? && is_decided_alone(tx, policy, &other)?;
-        if waits && is_like && decide::why_stale(tx, &other)?.is_none() {
+        if !waits || !is_like(tx, row, &other)? || !is_decided_alone(tx, policy, &other)? {
+            continue;
+        }
+        // The requests of one output differ in their tools alone.
+        let is_stale = match stale.get(&other.tool) {
+            Some(known) => *known,
+            None => decide::why_stale(tx, &other)?.is_some(),
+        };
+        stale.insert(other.tool.clone(), is_stale);
+        if !is_stale {
             all.push(other);
         }
     }

@@ -2,7 +2,7 @@
 
 use super::changed_entry;
 use crate::gateway::decide::proof::Approved;
-use crate::registry::agent_by_id;
+use crate::registry::agent_name;
 use crate::registry::mounts::{Mount, list_for_agent, own};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::AgentId;
@@ -23,7 +23,7 @@ pub fn set(
     let before = as_text(&list_for_agent(tx, agent)?);
     tables::sessions::mark_uids_shared(tx, agent)?;
     tables::agents::replace_mounts(tx, agent, mounts)?;
-    let name = agent_by_id(tx, agent)?.map(|agent| agent.name).unwrap_or_default();
+    let name = agent_name(tx, agent)?;
     let writable = mounts.iter().filter(|mount| !mount.read_only).filter_map(|mount| mount.source.to_str());
     own::record_written(tx, &format!("agent {name}"), writable)?;
     changed_entry(LedgerEvent::AgentMounts, approved, agent, before.as_bytes(), as_text(mounts).as_bytes())

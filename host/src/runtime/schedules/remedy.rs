@@ -18,7 +18,7 @@ pub fn remedy_for(tx: &ReadTx<'_>, reader: &Person, row: &Schedule, reason: &str
 
 /// Returns the remedy for a schedule that does not run for this reason. A reason that no longer holds needs a resumption only.
 pub fn remedy(tx: &ReadTx<'_>, row: &Schedule, reason: &str) -> Result<String, Error> {
-    let agent = registry::name_or_id(registry::agent_by_id(tx, row.agent)?.map(|agent| agent.name), row.agent);
+    let agent = registry::agent_name(tx, row.agent)?;
     let creator = registry::person_name(tx, row.creator)?;
     let id = row.id;
     let then_resumed = |words: String| format!("{words}; then {}", resumed(row));

@@ -25,10 +25,9 @@ pub(super) fn find(tx: &ReadTx<'_>, all: &mut Vec<Finding>) -> Result<(), Error>
         if allowance::status(&held, tx.wall()) != AllowanceStatus::Active {
             continue;
         }
-        let agent = registry::agent_by_id(tx, held.agent)?.map(|agent| agent.name);
         all.push(Finding::AllowanceOpen {
             allowance: u64::try_from(held.id).unwrap_or_default(),
-            agent: registry::name_or_id(agent, held.agent),
+            agent: registry::agent_name(tx, held.agent)?,
             person: registry::person_name(tx, held.person)?,
             tool: allowances::tools(&held),
             uses_left: held.uses_max.saturating_sub(held.uses),

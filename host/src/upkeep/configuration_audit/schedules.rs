@@ -13,7 +13,7 @@ use ironclaw_state::{Error, ReadTx};
 /// Adds the findings about every schedule.
 pub(super) fn find(tx: &ReadTx<'_>, all: &mut Vec<Finding>) -> Result<(), Error> {
     for row in schedules::all(tx)?.into_iter().filter(|row| row.state != State::Removed) {
-        let agent = registry::name_or_id(registry::agent_by_id(tx, row.agent)?.map(|agent| agent.name), row.agent);
+        let agent = registry::agent_name(tx, row.agent)?;
         let (schedule, name) = (row.id, row.name.clone());
         if let Some(reason) = paused_by_host(&row) {
             let (reason, remedy) = (reason.to_owned(), remedy(tx, &row, reason)?);

@@ -81,9 +81,8 @@ impl Tools {
 
     /// Returns the arguments by which only tools are called that read, as `TOOL.ARGUMENT`.
     pub fn reading_arguments(&self) -> BTreeSet<String> {
-        let reads = |manifest: &Manifest| manifest.class == Class::Read && manifest.also.is_empty();
         let names = |is_reading: bool| {
-            let tools = self.manifests.iter().filter(move |entry| reads(entry.1) == is_reading);
+            let tools = self.manifests.iter().filter(move |entry| entry.1.only_reads() == is_reading);
             let arguments = |tool: &str, manifest: &Manifest| -> Vec<String> {
                 manifest.arguments.keys().map(|argument| results::argument_name(tool, argument)).collect()
             };

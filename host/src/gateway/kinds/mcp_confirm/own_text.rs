@@ -3,7 +3,7 @@
 //! Never gives the text of a tool to a person who did not confirm it: a tool that stays as it was keeps its person. See
 //! [`crate::calls::executor`], which labels the results.
 
-use crate::gateway::Requester;
+use super::super::kind::proposer;
 use crate::gateway::decide::proof::Approved;
 use crate::registry::mcp;
 use ironclaw_contract::ids::PersonId;
@@ -11,7 +11,6 @@ use ironclaw_contract::seam::change::McpConfirm;
 use ironclaw_judge::manifest::{self, Manifest};
 use ironclaw_operator::McpListed;
 use ironclaw_state::ReadTx;
-use ironclaw_store::tables::waiting::changes;
 use std::collections::BTreeMap;
 
 /// Returns the persons by the names of the tools on the server.
@@ -30,14 +29,11 @@ pub(super) fn declared(
     };
     let (seen, confirmed) = (server.seen()?, server.confirmed()?);
     let before = parsed(&server.manifest);
-    let requester = changes::find(tx, approved.id())?.and_then(|row| match row.requester {
-        Requester::Person(person) => Some(person),
-        Requester::Agent { .. } => None,
-    });
+    let proposer = proposer(tx, approved)?;
     let person = |tool: &str, manifest: &Manifest| {
         let is_listed = seen.as_ref().is_some_and(|seen| seen.beside(confirmed.as_ref(), tool) == McpListed::Same);
         let is_same = is_listed && before.get(tool).is_some_and(|before| before.mine == manifest.mine);
-        server.mine.get(tool).copied().filter(|_| is_same).or(requester)
+        server.mine.get(tool).copied().filter(|_| is_same).or(proposer)
     };
     Ok(now.into_iter().filter_map(|(tool, manifest)| person(&tool, &manifest).map(|person| (tool, person))).collect())
 }

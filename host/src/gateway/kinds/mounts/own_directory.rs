@@ -13,6 +13,7 @@ use ironclaw_jail::mount_table::Mounts;
 use ironclaw_operator::DenialCode;
 use ironclaw_state::ReadTx;
 use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_text::excerpt::quoted;
 use serde_json::{Value, json};
 use std::fs;
 use std::io;
@@ -34,7 +35,7 @@ pub(super) fn check(tx: &ReadTx<'_>, context: &CheckContext<'_>, wanted: &[Mount
     let is_new = |mount: &&Mount| mount.mine == Some(true) && held_by(Path::new(&mount.source), &had).is_none();
     for mount in wanted.iter().filter(is_new) {
         if let Requester::Agent { .. } = context.requester {
-            let message = format!("an agent cannot ask that {:?} counts as a person's own", mount.source);
+            let message = format!("an agent cannot ask that {} counts as a person's own", quoted(&mount.source));
             let refusal = Refusal::new(DenialCode::MountMineAgent, message);
             return Err(refusal.hint("leave out `mine`; the person can say so themselves").into());
         }
@@ -72,7 +73,7 @@ pub(super) fn held_by(source: &Path, had: &[mounts::Mount]) -> Option<PersonId> 
 
 /// Returns the refusal of a declaration, with the reason.
 pub fn refuse(source: &str, why: &str) -> Refusal {
-    let refusal = Refusal::new(DenialCode::MountMine, format!("{source:?} cannot count as your own: {why}"));
+    let refusal = Refusal::new(DenialCode::MountMine, format!("{} cannot count as your own: {why}", quoted(source)));
     refusal.hint("name a directory into which only you write, or leave out --mine")
 }
 
@@ -85,7 +86,7 @@ fn walk(top: &Path) -> io::Result<Option<String>> {
             let path = entry?.path();
             let found = path.symlink_metadata()?;
             seen += 1;
-            let name = path.display();
+            let name = quoted(path.strip_prefix(top).unwrap_or(&path).display());
             if seen > ENTRIES_MAX {
                 return Ok(Some(format!("it has more than {ENTRIES_MAX} entries; name a directory below it")));
             }

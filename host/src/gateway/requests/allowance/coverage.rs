@@ -98,7 +98,7 @@ pub fn status_now(
 /// Returns whether an allowance can permit calls of a tool with this manifest.
 fn is_of_tool(allowance: &Allowance, manifest: &Manifest) -> bool {
     match allowance.root {
-        Some(_) => reads::only_reads(manifest),
+        Some(_) => manifest.only_reads(),
         None => refused_tool(manifest).is_none(),
     }
 }
@@ -149,12 +149,13 @@ pub fn usable(
     reasons: &[Reason],
 ) -> Result<Option<Allowance>, ironclaw_state::Error> {
     let call = calling.call;
-    let terms = mcp::terms(tx, calling.agent, &call.tool)?;
-    let person = registry::person_by_id(tx, calling.person)?;
-    let (Some(terms), Some(person)) = (terms, person) else { return Ok(None) };
-    let needs_policy = reasons.iter().any(|reason| reason.decider() == Decider::Policy);
-    if needs_policy && !decide::decides_alone(policy.call_rule(class, &call.tool), class, &person, true) {
-        return Ok(None);
+    let Some(terms) = mcp::terms(tx, calling.agent, &call.tool)? else { return Ok(None) };
+    if reasons.iter().any(|reason| reason.decider() == Decider::Policy) {
+        let rule = policy.call_rule(class, &call.tool);
+        let person = registry::person_by_id(tx, calling.person)?;
+        if !person.is_some_and(|person| decide::decides_alone(rule, class, &person, true)) {
+            return Ok(None);
+        }
     }
     for allowance in active(tx, calling.person, calling.agent, &terms)? {
         if !calling.is_covered_by(&allowance, &terms.manifest, class, reasons) {
