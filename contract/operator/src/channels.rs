@@ -4,6 +4,7 @@
 
 use super::agents::AgentWiring;
 use super::denial::DenialCode;
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{DeliveryId, MessageId, SessionId};
 use serde::{Deserialize, Serialize};
 
@@ -119,6 +120,9 @@ pub struct Channel {
     /// The senders who are linked to no person and wait for one, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<WaitingSender>,
+    /// The senders, linked to no person, whose text a person calls theirs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own: Vec<OwnSender>,
     /// The refused requests to it since the start of the host, the newest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<RefusedRequests>,
@@ -198,6 +202,28 @@ pub struct WaitingSender {
     pub identity: String,
     /// RFC 3339, the time of the first message.
     pub since: String,
+}
+
+/// A sender of a channel, linked to no person, whose text a person calls theirs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct OwnSender {
+    /// The identity, `channel:id`.
+    pub identity: String,
+    /// Name of the person.
+    pub person: String,
+    /// RFC 3339, the time of the declaration.
+    pub since: String,
+}
+
+/// `POST /v1/channels/{channel}/own_senders/{sender}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct NewOwnSender {
+    /// The digest of the page of `POST /v1/channels/{channel}/own_senders/{sender}/review`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<Digest>,
 }
 
 /// The requests to a channel that the host refused for one reason: in `GET /v1/channels`.

@@ -141,6 +141,7 @@ denial_codes! {
     TimestampOutside = "timestamp_outside", 401, Sender, "The timestamp is too far from the host's clock.";
     SenderWaits = "sender_waits", 403, Sender, "The sender is not linked to a person, and waits for one.";
     SenderNotWaiting = "sender_not_waiting", 404, Operator, "No such sender of the channel waits for a person.";
+    SenderNotOwn = "sender_not_own", 404, Operator, "No person calls such a sender of the channel theirs.";
     SendersTooMany = "senders_too_many", 403, Sender, "The sender is not linked to a person, and too many wait already.";
     MessageIgnored = "message_ignored", 409, Sender, "The connection of the channel drops the message.";
     SenderMalformed = "sender_malformed", 400, Sender, "The sender is malformed.";

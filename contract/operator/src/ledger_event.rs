@@ -385,6 +385,8 @@ events! {
     [Sender]
     SenderWaits = "sender.waits", [Kind::Meta], "channel identity_digest", "A sender who is linked to no person waits for one.";
     SenderDismissed = "sender.dismissed", [Kind::Meta], "channel identity_digest by", "A person ended the wait of a sender.";
+    SenderDeclared = "sender.declared", [Kind::Meta], "channel identity_digest by", "A person called the text of a sender theirs.";
+    SenderDisowned = "sender.disowned", [Kind::Meta], "channel identity_digest by", "No person calls the text of a sender theirs any longer.";
     [Identity]
     IdentityRefused = "identity.refused", [Kind::Retract], "code by", "A change of an identity was refused.";
     [Token]

@@ -242,6 +242,7 @@ const INSIDE: &[&str] = &[
     "NamedPerson",     // Waiting
     "Origin",          // Waiting
     "OwnDirectory",    // Agent
+    "OwnSender",       // Channel
     "Packages",        // Change, its payload
     "Part",            // Context, as it is read
     "Payload",         // NewChange

@@ -32,7 +32,6 @@ use ironclaw_model::WantedCall;
 use ironclaw_state::seal::Sealer;
 use serde_json::json;
 use sha2::Sha256;
-use std::collections::HashSet;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
@@ -172,7 +171,7 @@ fn facts(labels: Labels, url: &str) -> TurnFacts {
 }
 
 fn judge(context: &Context, person: PersonId, url: &str, wanted: &WantedCall) -> calls::Judged {
-    let labels = context::output_labels(&context.items, &person.to_string(), &HashSet::new());
+    let labels = context::output_labels(&context.items, &person.to_string(), &context::Others::default());
     calls::judge(&agent(), &facts(labels, url), calls::ReadCall::read(wanted.clone()), true)
 }
 
@@ -187,7 +186,7 @@ fn measure(
     wanted: &WantedCall,
 ) {
     let (agent, principal) = (agent(), person.to_string());
-    let facts = facts(context::output_labels(&context.items, &principal, &HashSet::new()), url);
+    let facts = facts(context::output_labels(&context.items, &principal, &context::Others::default()), url);
     let call = calls::judge(&agent, &facts, calls::ReadCall::read(wanted.clone()), true).call;
     let hashed = canonical::to_vec(&[canonical::RECIPE, &call.tool, &call.arguments]);
     let of_start = |item: &Recorded| Tuple { boot: sealer.boot(), ..item.tuple.clone() };
@@ -201,7 +200,7 @@ fn measure(
         assert!(named.all(|(reference, item)| seals.verify(black_box(reference), &item.tuple)));
         let seals = begun.elapsed().as_secs_f64();
         let begun = Instant::now();
-        let labels = context::output_labels(black_box(&context.items), &principal, &HashSet::new());
+        let labels = context::output_labels(black_box(&context.items), &principal, &context::Others::default());
         assert_eq!(labels, facts.labels);
         let joined = begun.elapsed().as_secs_f64();
         let begun = Instant::now();

@@ -2,6 +2,8 @@
 //!
 //! A secret is only in the answer to the request that made it. See `registry::channels`, `channels::inbound::channel`.
 
+pub mod own_senders;
+
 use super::agents;
 use super::handler::{Answer, Api, Body, Caller, Reply};
 use crate::channels::inbound::channel::outgoing::Outcome;
@@ -19,7 +21,7 @@ use ironclaw_store::refusal::{Decide, Denied, Refusal};
 use ironclaw_contract::seam::change::{Change, ChangeKind, Engage, Payload, Wiring};
 use ironclaw_operator::{
     self as operator, ChannelKind, ChannelProbe, ChannelTest, DenialCode, NewChannel, NewChannelMade, NewWiring,
-    WaitingSender,
+    OwnSender, WaitingSender,
 };
 use ironclaw_state::ReadTx;
 use serde_json::{Value, json};
@@ -206,6 +208,14 @@ fn view(
         since: ironclaw_ledger::rfc3339(found.since),
     };
     let agent = channel.agent.map(|agent| registry::agent_by_id(tx, agent)).transpose()?.flatten();
+    let own = |found: channels::OwnSender| {
+        Ok(OwnSender {
+            identity: format!("{}:{}", channel.name, found.sender),
+            person: registry::people::person_name(tx, found.person)?,
+            since: ironclaw_ledger::rfc3339(found.since),
+        })
+    };
+    let own = channels::own_senders(tx, &channel.name)?.into_iter().map(own);
     Ok(operator::Channel {
         name: channel.name.clone(),
         kind: channel.kind,
@@ -214,6 +224,7 @@ fn view(
         wiring: agent.as_ref().map(|_| agents::wiring(channel)),
         agent: agent.map(|agent| agent.name),
         waiting: channels::waiting_senders(tx, &channel.name)?.into_iter().map(waiting).collect(),
+        own: own.collect::<Result<_, ironclaw_state::Error>>()?,
         refused: Vec::new(),
         hook: match channel.kind {
             ChannelKind::Webhook => hooks.map(|address| format!("http://{address}/hooks/{}", channel.name)),

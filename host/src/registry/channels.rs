@@ -2,11 +2,12 @@
 //!
 //! Never gives a channel a reserved name, and stores a secret only under the master key. See [`crate::channels::inbound::channel::webhook`].
 
+pub mod own_senders;
 pub mod reach;
 
 use super::places::ending;
 use super::suggestion::Unknown;
-use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::seam::change::UnknownSenders;
 use ironclaw_ledger::Entry;
@@ -21,7 +22,7 @@ use ironclaw_store::times::DAY_MS;
 use ironclaw_text::excerpt::start;
 
 pub use ironclaw_store::tables::channels::{
-    Channel, Hears, Rules, WaitingSender, all, find, heard_by, waiting_senders,
+    Channel, Hears, OwnSender, Rules, WaitingSender, all, find, heard_by, is_own_sender, own_senders, waiting_senders,
 };
 
 /// Channels of one host.
@@ -165,8 +166,7 @@ pub fn dismiss_waiting_sender(tx: &mut WriteTx<'_>, channel: &str, sender: &str,
         let refusal = Refusal::new(DenialCode::SenderNotWaiting, format!("{identity} does not wait for a person"));
         return Err(refusal.hint("`ironctl channel list` shows the senders who wait").into());
     }
-    let entry = Entry::new(LedgerEvent::SenderDismissed).with("channel", channel.to_owned());
-    entry.with("identity_digest", identity.digest()).with("by", by).append(tx)?;
+    ending::sender_entry(LedgerEvent::SenderDismissed, &identity, by).append(tx)?;
     Ok(())
 }
 
@@ -191,6 +191,20 @@ pub fn full(tx: &ReadTx<'_>, channel: &str, sender: &str) -> Result<Option<Bound
     let bound = Bound::new(name, WAITING_SENDERS_MAX, kept().count(), "an owner or admin links or dismisses them");
     let ends_at = kept().min().map(|oldest| ironclaw_ledger::rfc3339(oldest + WAITING_KEPT_MS));
     Ok(Some(Bound { ends_at, ..bound }))
+}
+
+/// Returns the id of a guest: a digest of the whole identity on this generation of the channel.
+pub fn guest_id(channel: &Channel, sender: &str) -> PersonId {
+    const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+    let digest = Digest::of(&canonical::to_vec(&("guest", &channel.name, channel.generation, sender))).to_string();
+    // The first 128 bits, as the 26 digits of an id.
+    let mut bits = u128::from_str_radix(&digest[..32], 16).expect("a digest is hexadecimal");
+    let mut text = [b'0'; 26];
+    for place in text.iter_mut().rev() {
+        *place = DIGITS[(bits % 32) as usize];
+        bits /= 32;
+    }
+    format!("per_{}", String::from_utf8_lossy(&text)).parse().expect("26 digits of 128 bits are an id")
 }
 
 /// Wraps every secret under another key; returns their number.

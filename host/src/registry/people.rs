@@ -177,6 +177,7 @@ pub fn link(tx: &mut WriteTx<'_>, person: &Person, identity: &Identity, by: Pers
     }
     tables::people::insert_identity(tx, person.id, identity)?;
     tables::channels::delete_waiting_sender(tx, &identity.channel, &identity.sender)?;
+    ending::end_own_sender(tx, identity, by)?;
     identity_entry(LedgerEvent::IdentityLinked, person.id, identity, by).append(tx)?;
     Ok(())
 }

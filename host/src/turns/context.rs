@@ -17,7 +17,7 @@ mod system;
 mod values;
 
 pub use crate::turns::calls::OutputBody;
-pub use checked::{Checked, item_numbers, items, output_labels, seen, turns_of_others};
+pub use checked::{Checked, Others, item_numbers, items, output_labels, seen};
 pub use item_cache::{Item, ItemCache};
 pub use system::Reader;
 

@@ -3,6 +3,7 @@
 //! They use the real programs, signed webhooks, and a receiver on loopback. See `webhook` for the protocol.
 
 mod authority;
+mod own_senders;
 mod senders;
 mod widening;
 

@@ -4,6 +4,7 @@
 //! [`crate::commands::delivery`] lists replies that did not arrive.
 
 use super::agent::connection::{propose_wiring, rules as rules_of};
+use super::review;
 use crate::at::At;
 use crate::clock;
 use crate::failure::Error;
@@ -11,7 +12,7 @@ use crate::output::Output;
 use crate::output::table::Columns;
 use clap::Subcommand;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use ironclaw_operator::{Channel, ChannelKind, NewChannel, NewChannelMade, RefusedRequests, routes};
+use ironclaw_operator::{Channel, ChannelKind, NewChannel, NewChannelMade, NewOwnSender, RefusedRequests, routes};
 use serde_json::json;
 use std::io::{self, Read};
 
@@ -57,6 +58,21 @@ pub enum Action {
     /// Dismiss a sender who waits for a person; the sender waits again after another message
     #[command(after_help = "Example:\n  ironctl channel dismiss shop:eve")]
     Dismiss {
+        /// Sender, as CHANNEL:SENDER
+        sender: String,
+    },
+    /// Call the text of a sender without a person yours: in a group, it is no text of others for you
+    #[command(after_help = "Example:\n  ironctl channel own ci:builds")]
+    Own {
+        /// Sender, as CHANNEL:SENDER
+        sender: String,
+        /// Declare it without a question
+        #[arg(long)]
+        yes: bool,
+    },
+    /// End that people call the text of a sender theirs, also of its earlier messages
+    #[command(after_help = "Example:\n  ironctl channel disown ci:builds")]
+    Disown {
         /// Sender, as CHANNEL:SENDER
         sender: String,
     },
@@ -149,17 +165,38 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
                 .hinting("check its URL with `ironctl channel list`"))
         }
         Action::Dismiss { sender } => {
-            let Some((channel, name)) = sender.split_once(':').filter(|(_, name)| !name.is_empty()) else {
-                return Err(Error::usage(format!("{sender:?} names no sender"), "write CHANNEL:SENDER"));
-            };
+            let [channel, name] = parts(&sender)?;
             client.send(routes::DISMISS_SENDER, [&channel, &name]).await?;
             at.out.result(&json!({ "dismissed": sender }), format!("{sender} no longer waits"))
+        }
+        Action::Own { sender, yes } => {
+            let [channel, name] = parts(&sender)?;
+            let page = client.call(routes::REVIEW_OWN_SENDER, [&channel, &name]).await?;
+            let new = NewOwnSender { shown: Some(review::agreed(at.out, &page, yes).await?) };
+            let declared = client.post(routes::ADD_OWN_SENDER, [&channel, &name], &new).await?;
+            at.out.result(&declared, format!("{sender} is yours; end it with `ironctl channel disown {sender}`"))
+        }
+        Action::Disown { sender } => {
+            let [channel, name] = parts(&sender)?;
+            let ended = client.call(routes::END_OWN_SENDER, [&channel, &name]).await?;
+            at.out.result(&ended, format!("the text of {sender} is text of others"))
         }
         Action::Remove { name, yes } => {
             at.out.confirm(&format!("remove channel {name} and its secret"), yes)?;
             let removed = client.call(routes::REMOVE_CHANNEL, [&name]).await?;
             at.out.result(&json!({ "removed": removed.name }), format!("removed channel {}", removed.name))
         }
+    }
+}
+
+/// Returns the channel and the id of a sender.
+///
+/// # Errors
+/// Refuses a text without one of them as wrong usage.
+fn parts(sender: &str) -> Result<[&str; 2], Error> {
+    match sender.split_once(':').filter(|(_, name)| !name.is_empty()) {
+        Some((channel, name)) => Ok([channel, name]),
+        None => Err(Error::usage(format!("{sender:?} names no sender"), "write CHANNEL:SENDER")),
     }
 }
 
@@ -188,7 +225,7 @@ fn print_made(out: Output, made: &NewChannelMade, is_unheard: bool) -> Result<()
     }
 }
 
-/// Lists the channels, and the senders who wait for a person.
+/// Lists the channels, the senders that people call theirs, and the senders who wait for a person.
 fn list(at: &At, channels: Vec<Channel>) -> Result<(), Error> {
     at.out.json(&channels)?;
     if channels.is_empty() {
@@ -198,7 +235,13 @@ fn list(at: &At, channels: Vec<Channel>) -> Result<(), Error> {
     }
     let waiting: Vec<_> = channels.iter().flat_map(|channel| channel.waiting.clone()).collect();
     let refused: Vec<_> = channels.iter().flat_map(refused_rows).collect();
+    let own: Vec<_> = channels.iter().flat_map(|channel| channel.own.clone()).collect();
     table(at.out, channels)?;
+    if !own.is_empty() {
+        at.out.line("")?;
+        let rows = own.into_iter().map(|own| [own.identity, own.person, clock::to_the_minute(&own.since)]);
+        at.out.table(["OWN SENDER", "OF", "SINCE"], rows)?;
+    }
     if !refused.is_empty() {
         at.out.line("")?;
         at.out.table(["CHANNEL", "REFUSED", "RULE", "LAST", "CAUSE"], refused)?;

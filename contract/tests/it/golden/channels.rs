@@ -2,11 +2,13 @@
 
 use super::seam::id;
 use super::{Shape, shape};
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{DeliveryId, MessageId, SessionId};
 use ironclaw_contract::seam::change::{Engage, Ignored, Senders, Sharing, UnknownSenders};
 use ironclaw_operator::{
     AgentWiring, Channel, ChannelKind, ChannelProbe, ChannelTest, DeadLetter, DeadLetterDone, DeadLetters, DenialCode,
-    NewChannel, NewChannelMade, NewWiring, Receipt, RefusedRequests, SignatureRule, Taken, WaitingSender,
+    NewChannel, NewChannelMade, NewOwnSender, NewWiring, OwnSender, Receipt, RefusedRequests, SignatureRule, Taken,
+    WaitingSender,
 };
 
 const AT: &str = "2026-11-18T11:06:40.123Z";
@@ -37,6 +39,7 @@ pub(super) fn shapes() -> Vec<Shape> {
             sharing: Sharing::Shared,
         }),
         waiting: vec![WaitingSender { identity: "shop:eve".to_owned(), since: AT.to_owned() }],
+        own: vec![OwnSender { identity: "shop:ci".to_owned(), person: "Ann".to_owned(), since: AT.to_owned() }],
         refused: vec![
             RefusedRequests {
                 code: DenialCode::SignatureInvalid,
@@ -49,8 +52,15 @@ pub(super) fn shapes() -> Vec<Shape> {
         hook: Some("http://127.0.0.1:8788/hooks/shop".to_owned()),
         created_at: AT.to_owned(),
     };
-    let unheard =
-        Channel { agent: None, wiring: None, waiting: Vec::new(), refused: Vec::new(), hook: None, ..channel.clone() };
+    let unheard = Channel {
+        agent: None,
+        wiring: None,
+        waiting: Vec::new(),
+        own: Vec::new(),
+        refused: Vec::new(),
+        hook: None,
+        ..channel.clone()
+    };
     let letter = DeadLetter {
         delivery_id: id::<DeliveryId>("dlv", 1),
         session_id: id::<SessionId>("ses", 1),
@@ -86,6 +96,7 @@ pub(super) fn shapes() -> Vec<Shape> {
             "operator.new_channel_made.brought",
             NewChannelMade { channel, secret: None, remark: Some("the text signs".to_owned()) },
         ),
+        shape("operator.new_own_sender", NewOwnSender { shown: Some(Digest::of(b"a page")) }),
         shape("operator.new_wiring.bare", wiring.clone()),
         shape(
             "operator.new_wiring",

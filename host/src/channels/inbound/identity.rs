@@ -5,9 +5,8 @@
 
 use crate::channels::inbound::channel::Received;
 use crate::channels::notifications::{self, About, Notification};
-use crate::registry::channels::{self, Channel};
+use crate::registry::channels;
 use crate::registry::{self, Person};
-use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::seam::change::{UnknownSenders, WrittenBy};
 use ironclaw_judge::Principal;
@@ -22,9 +21,13 @@ use ironclaw_text::excerpt::quoted;
 pub enum Sender {
     /// A person of the host.
     Person(Person),
-    /// A sender of a public channel who is linked to no person. The id tells guests apart, and no row has it: it is made of the channel
-    /// and of the sender's id, so a guest is the same guest again.
-    Guest(PersonId),
+    /// A sender who is linked to no person: of a public channel, or one that a person calls theirs. The id tells guests apart, and no row
+    /// has it: it is made of the channel and of the sender's id, so a guest is the same guest again.
+    Guest {
+        id: PersonId,
+        /// `true` if a person calls exactly this sender theirs.
+        is_own: bool,
+    },
 }
 
 /// A message whose sender is a known person or a guest. Made by [`authenticate`] and [`from_schedule`] alone.
@@ -47,7 +50,7 @@ impl Authenticated {
     pub const fn person(&self) -> Option<&Person> {
         match &self.sender {
             Sender::Person(person) => Some(person),
-            Sender::Guest(_) => None,
+            Sender::Guest { .. } => None,
         }
     }
 
@@ -55,8 +58,13 @@ impl Authenticated {
     pub const fn sender_id(&self) -> PersonId {
         match &self.sender {
             Sender::Person(person) => person.id,
-            Sender::Guest(guest) => *guest,
+            Sender::Guest { id, .. } => *id,
         }
+    }
+
+    /// Returns whether a person calls exactly this sender theirs.
+    pub const fn is_own(&self) -> bool {
+        matches!(self.sender, Sender::Guest { is_own: true, .. })
     }
 
     /// Returns the kind of principal that its turn works for, on behalf of the sender.
@@ -98,20 +106,23 @@ pub fn authenticate(tx: &ReadTx<'_>, received: Received) -> Result<Authenticated
     let stub = stub.map(|kind| kind.parse().unwrap_or(Principal::Unsigned));
     let (sender, principal) = match found {
         Some(person) => (Sender::Person(person), stub.unwrap_or(Principal::Person)),
-        None => (Sender::Guest(guest(tx, &received)?), Principal::Guest),
+        None => (guest(tx, &received)?, Principal::Guest),
     };
     Ok(Authenticated { received, sender, principal, written_by: None, runs: ScheduleRuns::None })
 }
 
-/// Returns the id of a stranger.
+/// Returns the sender of a message that is linked to no person.
 ///
 /// # Errors
-/// Refuses the stranger if the channel is not public.
-fn guest(tx: &ReadTx<'_>, received: &Received) -> Result<PersonId, Denied> {
+/// Refuses a sender that no person calls theirs, if the channel is not public.
+fn guest(tx: &ReadTx<'_>, received: &Received) -> Result<Sender, Denied> {
     let who = || format!("{}:{}", received.channel, received.sender);
     let unlinked = || format!("{} is linked to no person", who());
+    let is_own = channels::is_own_sender(tx, &received.channel, &received.sender)?;
     match channels::find(tx, &received.channel)? {
-        Some(channel) if channel.rules.unknown == UnknownSenders::Public => Ok(guest_id(&channel, &received.sender)),
+        Some(channel) if is_own || channel.rules.unknown == UnknownSenders::Public => {
+            Ok(Sender::Guest { id: channels::guest_id(&channel, &received.sender), is_own })
+        }
         Some(channel) if channel.rules.unknown == UnknownSenders::Request => {
             if let Some(bound) = channels::full(tx, &received.channel, &received.sender)? {
                 let unlinked = Bound { remedy: format!("{}: {}", unlinked(), bound.remedy), ..bound };
@@ -133,20 +144,6 @@ pub fn record_stranger(tx: &mut WriteTx<'_>, channel: &str, sender: &str) -> Res
     }
     let now = tx.wall();
     notifications::add_for_operators(tx, &Notification::new(About::SenderWaits, channel), now)
-}
-
-/// Returns the id of a guest: a digest of the whole identity on this generation of the channel.
-fn guest_id(channel: &Channel, sender: &str) -> PersonId {
-    const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-    let digest = Digest::of(&canonical::to_vec(&("guest", &channel.name, channel.generation, sender))).to_string();
-    // The first 128 bits, as the 26 digits of an id.
-    let mut bits = u128::from_str_radix(&digest[..32], 16).expect("a digest is hexadecimal");
-    let mut text = [b'0'; 26];
-    for place in text.iter_mut().rev() {
-        *place = DIGITS[(bits % 32) as usize];
-        bits /= 32;
-    }
-    format!("per_{}", String::from_utf8_lossy(&text)).parse().expect("26 digits of 128 bits are an id")
 }
 
 /// Returns the message of a schedule, which works on behalf of its creator.

@@ -112,7 +112,7 @@ pub fn record(
     }
     let id = MessageId::new();
     let key = content_key(session, wrapping).map_err(Error::from)?;
-    let text = Text { body: Labelled::new(&body, provenance(message)), spans, scope, hop: 0 };
+    let text = Text { body: Labelled::new(&body, provenance(routed)), spans, scope, hop: 0 };
     let row = |seq| NewMessage {
         id,
         session: session.id,
@@ -197,13 +197,18 @@ fn reply_to(received: &Received) -> Option<(&str, &str)> {
 }
 
 /// Returns the provenance of a message. A person may pass on a file of another author, and then the whole message counts as text of others.
-/// The prompt of a schedule is a text of the person who made it, unless a model wrote it.
-fn provenance(message: &Authenticated) -> Provenance {
+/// The prompt of a schedule is a text of the person who made it, unless a model wrote it. A sender that a person calls theirs gets no more
+/// in a turn of its own than another guest.
+fn provenance(routed: &Routed) -> Provenance {
+    let message = routed.message();
     let received = message.received();
+    if !received.files.is_empty() || !received.quoted.is_empty() {
+        return Provenance::Others;
+    }
     let is_persons = matches!(message.principal(), Principal::Person | Principal::Schedule);
-    let is_persons = is_persons && message.written_by() != Some(WrittenBy::Model);
-    match is_persons && received.files.is_empty() && received.quoted.is_empty() {
+    match is_persons && message.written_by() != Some(WrittenBy::Model) {
         true => Provenance::Person,
+        false if message.is_own() && !routed.asks() => Provenance::Own,
         false => Provenance::Others,
     }
 }

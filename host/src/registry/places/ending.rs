@@ -1,9 +1,10 @@
-//! The end of the places of people, with their identities and channels.
+//! The end of the places of people, and of the senders that they call theirs, with their identities and channels.
 
 use ironclaw_contract::ids::PersonId;
 use ironclaw_ledger::Entry;
 use ironclaw_operator::LedgerEvent;
 use ironclaw_state::WriteTx;
+use ironclaw_store::tables::channels;
 use ironclaw_store::tables::notifications::{self as table, place_of, places};
 use ironclaw_store::tables::people::Identity;
 
@@ -41,6 +42,21 @@ pub fn end_of_channel(tx: &mut WriteTx<'_>, channel: &str, by: PersonId) -> Resu
         }
     }
     Ok(())
+}
+
+/// Ends that people call this sender theirs. Returns whether one did.
+pub fn end_own_sender(tx: &mut WriteTx<'_>, sender: &Identity, by: PersonId) -> Result<bool, ironclaw_state::Error> {
+    let was_own = channels::delete_own_sender(tx, &sender.channel, &sender.sender)? > 0;
+    if was_own {
+        sender_entry(LedgerEvent::SenderDisowned, sender, by).append(tx)?;
+    }
+    Ok(was_own)
+}
+
+/// Returns the entry of an event about a sender who is linked to no person.
+pub fn sender_entry(event: LedgerEvent, sender: &Identity, by: PersonId) -> Entry {
+    let entry = Entry::new(event).with("channel", sender.channel.clone());
+    entry.with("identity_digest", sender.digest()).with("by", by)
 }
 
 /// Returns the entry of an event about an identity of a person.

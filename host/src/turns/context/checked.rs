@@ -1,6 +1,7 @@
 //! The parts of a context that passed its check, with their items and the labels of an output over them.
 
 use super::item_cache::Item;
+use crate::registry::channels::own_senders;
 use crate::sessions::store::{Origin, ScheduleRuns};
 use crate::turns::items::Recorded;
 use crate::turns::turn::{self, Task, Turn};
@@ -64,36 +65,47 @@ pub fn item_numbers(checked: &[Checked]) -> Vec<(ItemId, u64)> {
     items.map(|item| (item.tuple.item, item.tuple.seq)).collect()
 }
 
-/// Returns the turns of these items that work for another principal than this turn. Only a session of several people has some.
-pub fn turns_of_others(
-    tx: &ReadTx<'_>,
-    turn: &Turn,
-    checked: &[Checked],
-) -> Result<HashSet<TurnId>, ironclaw_state::Error> {
-    let of_item = |part: &Checked| part.item()?.tuple.turn;
-    let turns: HashSet<TurnId> = checked.iter().filter_map(of_item).filter(|other| *other != turn.id).collect();
-    // The turn of an item may be forgotten, and then counts as another's.
-    let own = turn::working_for(tx, &turns, &turn.principal)?;
-    Ok(turns.difference(&own).copied().collect())
+/// The other authors of a session of several people, as the person of a turn sees them. A session of one person has none.
+#[derive(Debug, Default)]
+pub struct Others {
+    /// The turns that work for another principal.
+    pub turns: HashSet<TurnId>,
+    /// The guests whose text the person calls theirs.
+    pub own_guests: HashSet<PersonId>,
 }
 
-/// Returns the labels of an output over this context in a turn of this person. The text of another person counts as text of others here,
-/// and so does all that came of a turn of another person.
-pub fn output_labels(checked: &[Checked], principal: &str, of_others: &HashSet<TurnId>) -> Labels {
+impl Others {
+    /// Reads the other authors of these items.
+    pub fn read(tx: &ReadTx<'_>, turn: &Turn, checked: &[Checked]) -> Result<Self, ironclaw_state::Error> {
+        let of_item = |part: &Checked| part.item()?.tuple.turn;
+        let turns: HashSet<TurnId> = checked.iter().filter_map(of_item).filter(|other| *other != turn.id).collect();
+        // The turn of an item may be forgotten, and then counts as another's.
+        let own = turn::working_for(tx, &turns, &turn.principal)?;
+        let own_guests = match turn.principal.parse() {
+            Ok(person) => own_senders::guests_of(tx, person)?,
+            Err(_) => HashSet::new(),
+        };
+        Ok(Self { turns: turns.difference(&own).copied().collect(), own_guests })
+    }
+}
+
+/// Returns the labels of an output over this context in a turn of this person. The text of another author counts as text of others here,
+/// unless the person calls it theirs, and so does all that came of a turn of another person.
+pub fn output_labels(checked: &[Checked], principal: &str, others: &Others) -> Labels {
     let principal: Option<PersonId> = principal.parse().ok();
     let begin = principal.map(begin_of_typed);
     let anothers = |item: &Recorded| {
         item.tuple.kind == ItemKind::Message
             && !begin.as_deref().is_some_and(|begin| is_all_typed(&item.tuple.authors, begin))
             && item.spans().iter().any(|span| match &span.author {
-                Author::Person { person } => Some(*person) != principal,
+                Author::Person { person } => Some(*person) != principal && !others.own_guests.contains(person),
                 _ => false,
             })
     };
     let labels_here = |part: &Checked| match part {
         Checked::Item(item) => {
             let recorded = Labels::recorded(&item.tuple.labels);
-            let is_of_others = item.tuple.turn.is_some_and(|turn| of_others.contains(&turn));
+            let is_of_others = item.tuple.turn.is_some_and(|turn| others.turns.contains(&turn));
             let is_foreign = recorded.has_foreign() || is_of_others || anothers(item);
             recorded.join(if is_foreign { Labels::from_provenance(Provenance::Others) } else { Labels::NONE })
         }

@@ -7,7 +7,7 @@ mod prefix;
 mod ranges;
 mod size;
 
-use super::checked::{begin_of_typed, is_all_typed, output_labels};
+use super::checked::{Others, begin_of_typed, is_all_typed, output_labels};
 use fixture::{ANN, BOB, Ending, Fixture, with_fixture};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::PersonId;
@@ -18,7 +18,6 @@ use ironclaw_model::Cut;
 use ironclaw_store::tables::messages::Kind;
 use ironclaw_text::lookalike;
 use serde_json::{Value, json};
-use std::collections::HashSet;
 
 /// Returns the role and the text of every message in a request.
 fn said(request: &Value) -> Vec<(String, String)> {
@@ -99,12 +98,12 @@ fn text_of_another_person_makes_an_output_external() {
     with_fixture(|mut fixture| {
         fixture.ask(BOB, "!from bob");
         let (bobs, _) = fixture.checked();
-        assert_eq!(output_labels(&bobs, &fixture.principal(), &HashSet::new()).list(), [Label::LlmDerived]);
+        assert_eq!(output_labels(&bobs, &fixture.principal(), &Others::default()).list(), [Label::LlmDerived]);
         fixture.answer("for bob");
         fixture.ask(ANN, "!from ann");
         let (both, _) = fixture.checked();
         assert_eq!(
-            output_labels(&both, &fixture.principal(), &HashSet::new()).list(),
+            output_labels(&both, &fixture.principal(), &Others::default()).list(),
             [Label::External, Label::LlmDerived]
         );
         let shown = last_said(&mut fixture);

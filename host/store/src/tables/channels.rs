@@ -1,7 +1,7 @@
-//! Channels with their wirings and waiting senders. Tables: `channels`, `wirings`, `waiting_senders`.
+//! Channels with their wirings and senders. Tables: `channels`, `wirings`, `waiting_senders`, `own_senders`.
 
 use crate::rows::rows;
-use ironclaw_contract::ids::AgentId;
+use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::seam::change::{Engage, Ignored, Senders, Sharing, UnknownSenders, Wiring};
 use ironclaw_operator::ChannelKind;
 use ironclaw_state::keys::{self, SecretText, WrappingKey};
@@ -231,6 +231,48 @@ pub fn delete_waiting_sender(tx: &mut WriteTx<'_>, channel: &str, sender: &str) 
 /// Deletes the senders who have waited for a person since before this time.
 pub fn delete_waiting_senders_before(tx: &mut WriteTx<'_>, since: i64) -> Result<(), Error> {
     tx.execute("DELETE FROM waiting_senders WHERE since < ?1", [since]).map(drop)
+}
+
+rows! {
+    /// A sender, linked to no person, whose text a person calls theirs.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct OwnSender {
+        pub channel: String,
+        /// The sender's id on the channel.
+        pub sender: String,
+        pub person: PersonId = "person_id",
+        /// Milliseconds since the epoch.
+        pub since: i64,
+    }
+}
+
+/// Returns the senders on a channel that people call theirs, by their ids.
+pub fn own_senders(tx: &ReadTx<'_>, channel: &str) -> Result<Vec<OwnSender>, Error> {
+    let sql = "SELECT * FROM own_senders WHERE channel = ?1 ORDER BY sender, person_id";
+    tx.list(sql, [channel], OwnSender::read)
+}
+
+/// Returns the senders that a person calls theirs, by channel and id.
+pub fn own_senders_of(tx: &ReadTx<'_>, person: PersonId) -> Result<Vec<OwnSender>, Error> {
+    let sql = "SELECT * FROM own_senders WHERE person_id = ?1 ORDER BY channel, sender";
+    tx.list(sql, [person], OwnSender::read)
+}
+
+/// Returns whether a person calls exactly this sender theirs.
+pub fn is_own_sender(tx: &ReadTx<'_>, channel: &str, sender: &str) -> Result<bool, Error> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM own_senders WHERE channel = ?1 AND sender = ?2)";
+    tx.get(sql, [channel, sender], |row| row.get(0))
+}
+
+/// Inserts a sender that a person calls theirs; one that is there keeps its time.
+pub fn insert_own_sender(tx: &mut WriteTx<'_>, new: &OwnSender) -> Result<(), Error> {
+    let sql = "INSERT OR IGNORE INTO own_senders (channel, sender, person_id, since) VALUES (?1,?2,?3,?4)";
+    tx.execute(sql, params![new.channel, new.sender, new.person, new.since]).map(drop)
+}
+
+/// Deletes a sender of all people who call it theirs. Returns their number.
+pub fn delete_own_sender(tx: &mut WriteTx<'_>, channel: &str, sender: &str) -> Result<usize, Error> {
+    tx.execute("DELETE FROM own_senders WHERE channel = ?1 AND sender = ?2", [channel, sender])
 }
 
 #[cfg(test)]

@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 use std::sync::{Mutex, mpsc};
 
 /// Returns the texts of the user of a request, without the lines that the host quotes.
-fn own_lines(seen: &Seen) -> Vec<String> {
+pub(super) fn own_lines(seen: &Seen) -> Vec<String> {
     let said = seen.conversation().into_iter().filter(|(role, _)| role == "user");
     let lines = said.flat_map(|(_, text)| text.lines().map(str::to_owned).collect::<Vec<_>>());
     lines.filter(|line| !line.starts_with('>') && !line.starts_with('[') && !line.is_empty()).collect()
 }
 
-fn model() -> Server {
+pub(super) fn model() -> Server {
     Server::start(|seen: &Seen| match (seen.results().is_empty(), own_lines(seen).last().map(String::as_str)) {
         (true, Some("go on")) => {
             Act::Call(String::new(), vec![("send_message".to_owned(), json!({ "to": "ana", "text": "tulips" }))])
@@ -28,7 +28,7 @@ fn model() -> Server {
 }
 
 /// Returns a host whose agent `a` uses the model and may send to `shop:ana`, and people with the identities `shop:ann` and `shop:bob`.
-fn host_with(server: &Server, receiver: &Receiver) -> (TestHost, Hook) {
+pub(super) fn host_with(server: &Server, receiver: &Receiver) -> (TestHost, Hook) {
     let host = streaming::new_host("[webhook]\nlisten = \"127.0.0.1:0\"\n", server, "openai", &[]);
     let hook = Hook::add(&host, "shop", receiver, &[]);
     for (name, identity) in [("Bob", "shop:bob"), ("Ana", "shop:ana")] {
@@ -38,12 +38,12 @@ fn host_with(server: &Server, receiver: &Receiver) -> (TestHost, Hook) {
     (host, hook)
 }
 
-fn sent(receiver: &Receiver) -> usize {
+pub(super) fn sent(receiver: &Receiver) -> usize {
     receiver.replies().iter().filter(|got| got.body["type"] == "message").count()
 }
 
 /// Waits until a message is answered, and returns the reasons against its only call.
-fn reasons(host: &TestHost, message: &str) -> String {
+pub(super) fn reasons(host: &TestHost, message: &str) -> String {
     let mut why = Value::Null;
     wait_for("the answer", || {
         why = host.ctl(&["--json", "why", message]).ok().json();

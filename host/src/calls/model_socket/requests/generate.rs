@@ -39,7 +39,7 @@ use ironclaw_state::keys::ContentKey;
 use ironclaw_state::seal::Sealer;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -414,7 +414,7 @@ fn labels(
     checked: &[context::Checked],
 ) -> Result<Labels, Error> {
     let is_shared = origin.is_some_and(|origin| origin.kind.is_shared());
-    let others = if is_shared { context::turns_of_others(tx, open, checked)? } else { HashSet::new() };
+    let others = if is_shared { context::Others::read(tx, open, checked)? } else { context::Others::default() };
     Ok(context::output_labels(checked, &open.principal, &others))
 }
 
