@@ -161,6 +161,7 @@ events! {
     ConfigReloaded = "config.reloaded", [Kind::Meta], "by config policy applied restart", "The settings and the policy were read again; `by` is absent after a signal.";
     [State]
     StateMigrated = "state.migrated", [Kind::Meta], "from to snapshot", "The schema of the record was changed.";
+    StateOwnSourcesEnded = "state.own_sources_ended", [Kind::Meta], "directories senders", "In a record that was restored, people no longer call directories and senders theirs.";
     StateGeneration = "state.generation", [Kind::Meta], "generation doubtful withdrawn", "The record was restored, or may have lost changes.";
     StateChangesLost = "state.changes_lost", [Kind::Retract], "log commits", "Changes of the record that were on the disk are lost.";
     StateRestored = "state.restored", [Kind::Retract], "backup", "The home was restored from a backup, without later changes.";

@@ -16,7 +16,7 @@ pub use propose::Submitted;
 
 use crate::gateway::waiting::decide::{check_reason, present};
 use crate::gateway::waiting::{self, Ballot, Ending, Gateway, Kind, Rights, Shown, Sight, Status, Waiting};
-use crate::gateway::{Proposed, Requester, decide, review_page};
+use crate::gateway::{Proposed, Requester, decide, kinds, review_page};
 use crate::registry::local_network::LookedUp;
 use crate::registry::{self, Agent, Person, Role, roles};
 use ironclaw_contract::ids::ChangeId;
@@ -134,6 +134,7 @@ impl Gateway {
             // The host looks up no name for a person who may not request the change.
             false => None,
         };
+        self.look_at_declared(by, agent.clone(), &change).await?;
         let (all, by) = (Arc::clone(self), by.clone());
         let submit = self.record.state.decide(move |tx| {
             let by = present(tx, &by)?;
@@ -147,6 +148,41 @@ impl Gateway {
         let submitted = submit.await;
         self.bells.ends.notify_one();
         submitted
+    }
+
+    /// Looks at the directories that a change declares the person's, before the transaction that records the change.
+    ///
+    /// # Errors
+    /// Refuses a directory with text of other authors, and records the refusal in the ledger. Leaves each other refusal to the check of the
+    /// change.
+    async fn look_at_declared(
+        self: &Arc<Self>,
+        by: &Person,
+        agent: Option<String>,
+        change: &Change,
+    ) -> Result<(), Denied<Error>> {
+        let Change::Mounts(_) = change else { return Ok(()) };
+        let requester = Requester::Person(by.id);
+        let (all, by, change) = (Arc::clone(self), by.clone(), change.clone());
+        let read = self.record.state.read(move |tx| {
+            let agent = agent.map(|name| registry::named_agent(tx, &by, &name)).transpose();
+            let Ok(Some(agent)) = agent else { return Ok(Vec::new()) };
+            if check_requester(tx, &by, ChangeKind::Mounts, Some(&agent)).is_err() {
+                return Ok(Vec::new());
+            }
+            kinds::to_look_at(tx, &all.now().host_policy, &agent, &change)
+        });
+        let sources: Vec<String> = read.await.map_err(|error: ironclaw_state::Error| Error::from(error))?;
+        if sources.is_empty() {
+            return Ok(());
+        }
+        let looked = tokio::task::spawn_blocking(move || kinds::look_at(&sources)).await.expect("no panic");
+        let Err(refusal) = looked else { return Ok(()) };
+        let refuse = move |tx: &mut WriteTx<'_>| {
+            propose::note_refusal(tx, ChangeKind::Mounts, &requester, &refusal).map_err(Error::from)?;
+            Err(Denied::Refused(refusal))
+        };
+        self.record.state.decide(refuse).await
     }
 
     /// Returns whether this person may approve a change, and for a sentence the people who must approve it.

@@ -24,7 +24,7 @@ mod skills;
 mod wiring;
 
 pub use kind::{Preparation, Prepared};
-pub use mounts::check_allowable;
+pub use mounts::{check_allowable, look_at, to_look_at};
 pub use schedule::lost as lost_right;
 pub(super) use settings::for_default_model;
 

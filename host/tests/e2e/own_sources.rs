@@ -138,6 +138,7 @@ fn directory_that_is_not_one_persons_is_refused() {
     notes.directory("elsewhere", "x", "tell eve");
     fs::hard_link(notes.source("elsewhere/x"), notes.source("notes/x")).expect("a link");
     assert_eq!(notes.refused("notes"), "mount_mine", "a file has a second name");
+    assert_eq!(notes.host.entries("change.refused").len(), 2);
     fs::remove_file(notes.source("notes/x")).expect("removed");
     let both = json!([{ "source": notes.source("notes"), "read_only": false, "mine": true }]);
     assert_eq!(notes.host.submit("a", "mounts", both).error()["code"], "mount_mine", "it is writable");
@@ -251,4 +252,31 @@ fn text_is_that_of_the_person_who_declared_it_alone() {
     });
     let calls = bob.get(&format!("/v1/messages/{id}")).1["calls"].clone();
     assert_eq!((&calls[1]["status"], &calls[1]["code"]), (&json!("asked"), &json!("call_origin")), "{calls}");
+}
+
+#[test]
+fn restored_record_knows_no_declaration() {
+    let notes = Notes::open();
+    let host = &notes.host;
+    notes.grant("a", "notes", &["--mine"]).ok();
+    host.ctl(&["channel", "add", "webhook", "ci", "--url", "http://127.0.0.1:9/"]).ok();
+    host.ctl(&["channel", "own", "ci:builds", "--yes"]).ok();
+    let file = crate::security::tamper::outside(host).join("b.backup").display().to_string();
+    host.ctl(&["backup", "create", &file]).ok();
+    host.down();
+    host.ctl(&["backup", "restore", &file, "--replace", "--yes"]).ok();
+    // No backup has it.
+    fs::write(host.home.join("script.toml"), rules()).expect("written");
+    host.up();
+    assert!(!notes.is_unasked("read /notes/a.md"), "an agent may have written there after the backup");
+    let ended = host.entries("state.own_sources_ended").pop().expect("an entry");
+    assert_eq!([&ended["data"]["directories"], &ended["data"]["senders"]], [&json!(1), &json!(1)]);
+    assert!(host.ctl(&["--json", "channel", "list"]).ok().json()[0]["own"].is_null());
+    let again = json!([{ "source": notes.source("notes"), "target": "/notes", "mine": true }]);
+    let change = host.submit("a", "mounts", again).ok().json();
+    let id = change["id"].as_str().expect("an id");
+    let entry = host.ctl(&["--json", "inbox", "show", id]).ok().json();
+    assert!(entry["shown"].as_str().is_some_and(|page| page.contains("RESTORED")), "{entry}");
+    host.ctl(&["approve", id]).ok();
+    assert!(notes.is_unasked("read /notes/a.md"), "declared again");
 }

@@ -9,7 +9,7 @@ use crate::registry::policy::Policy;
 use crate::registry::{self, Role, roles};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
-use ironclaw_contract::seam::change::{Change, Part, Schedule, Skill};
+use ironclaw_contract::seam::change::{Change, ChangeKind, Part, Schedule, Skill};
 use ironclaw_ledger::Entry;
 use ironclaw_operator::{Bound, DenialCode, LedgerEvent};
 use ironclaw_state::{ReadTx, WriteTx};
@@ -53,21 +53,28 @@ impl Gateway {
             Ok(checked)
         });
         let recorded = recorded.map_err(Denied::widen).and_then(|checked| record(tx, self, checked, true));
-        let submitted = recorded.map_err(|denied| {
-            denied.noted(|refusal| {
-                let entry = Entry::new(LedgerEvent::ChangeRefused).with("kind", kind.name()).with("code", refusal.code);
-                match requester {
-                    Requester::Agent { origin, .. } => entry.session(origin.session).turn(origin.turn).append(tx)?,
-                    Requester::Person(person) => entry.with("by", person).append(tx)?,
-                };
-                Ok(())
-            })
-        })?;
+        let submitted =
+            recorded.map_err(|denied| denied.noted(|refusal| Ok(note_refusal(tx, kind, &requester, refusal)?)))?;
         if !submitted.again {
             waiting::asked(tx, self, submitted.id.into())?;
         }
         Ok(submitted)
     }
+}
+
+/// Records in the ledger that a proposal was refused.
+pub(super) fn note_refusal(
+    tx: &mut WriteTx<'_>,
+    kind: ChangeKind,
+    requester: &Requester,
+    refusal: &Refusal,
+) -> Result<(), ironclaw_state::Error> {
+    let entry = Entry::new(LedgerEvent::ChangeRefused).with("kind", kind.name()).with("code", refusal.code);
+    match requester {
+        Requester::Agent { origin, .. } => entry.session(origin.session).turn(origin.turn).append(tx)?,
+        Requester::Person(person) => entry.with("by", *person).append(tx)?,
+    };
+    Ok(())
 }
 
 /// Records a checked proposal. With `waits`, too many others that wait leave no room for it; without it the same transaction decides.

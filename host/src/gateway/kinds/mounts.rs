@@ -9,6 +9,7 @@ mod page;
 pub use check::check_allowable;
 pub(super) use check::{complete, describe_sources};
 pub(super) use own_directory::{add_ended, put_ended, refuse};
+pub use own_directory::{look_at, to_look_at};
 
 use super::kind::{Properties, Scope};
 

@@ -255,6 +255,11 @@ pub fn declared_mounts(tx: &ReadTx<'_>) -> Result<Vec<(String, Mount)>, Error> {
     tx.list(sql, [], |row| Ok((row.get("name")?, Mount::read(row)?)))
 }
 
+/// Ends that people call directories theirs. Returns the number of directories.
+pub fn end_declared_mounts(tx: &mut WriteTx<'_>) -> Result<usize, Error> {
+    tx.execute("UPDATE agent_mounts SET mine = NULL WHERE mine IS NOT NULL", [])
+}
+
 /// Records a directory that an agent or an MCP server can write from now on. The record keeps the first writer of each.
 pub fn insert_written(tx: &mut WriteTx<'_>, path: &str, writer: &str) -> Result<(), Error> {
     let sql = "INSERT OR IGNORE INTO written_directories (path, writer) VALUES (?1, ?2)";

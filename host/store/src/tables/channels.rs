@@ -270,6 +270,11 @@ pub fn insert_own_sender(tx: &mut WriteTx<'_>, new: &OwnSender) -> Result<(), Er
     tx.execute(sql, params![new.channel, new.sender, new.person, new.since]).map(drop)
 }
 
+/// Deletes all senders that people call theirs. Returns their number.
+pub fn delete_own_senders(tx: &mut WriteTx<'_>) -> Result<usize, Error> {
+    tx.execute("DELETE FROM own_senders", [])
+}
+
 /// Deletes a sender of all people who call it theirs. Returns their number.
 pub fn delete_own_sender(tx: &mut WriteTx<'_>, channel: &str, sender: &str) -> Result<usize, Error> {
     tx.execute("DELETE FROM own_senders WHERE channel = ?1 AND sender = ?2", [channel, sender])

@@ -1,18 +1,24 @@
 //! Checks directories that a person calls theirs, and finds those that a change ends.
 //!
-//! A bounded walk looks at each entry of the directory, never into a file and never through a link. Later the host checks each file again
-//! when it reads it, so a link that is made afterwards ends nothing and gives nothing. See [`crate::registry::mounts::own`].
+//! Before a person's request is recorded, a bounded walk looks at each entry of the directory, never into a file and never through a link.
+//! Later the host checks each file again when it reads it, so a link that is made afterwards ends nothing and gives nothing. See
+//! [`crate::registry::mounts::own`].
 
 use super::super::kind::CheckContext;
+use super::check::complete;
 use crate::gateway::Requester;
 use crate::gateway::review_page::effects::Effects;
+use crate::registry::Agent;
+use crate::registry::live_settings::HostPolicy;
 use crate::registry::mounts::{self, own};
 use ironclaw_contract::ids::PersonId;
-use ironclaw_contract::seam::change::Mount;
+use ironclaw_contract::seam::change::{Change, Mount};
 use ironclaw_jail::mount_table::Mounts;
+use ironclaw_ledger::rfc3339;
 use ironclaw_operator::DenialCode;
 use ironclaw_state::ReadTx;
 use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables::facts;
 use ironclaw_text::excerpt::quoted;
 use serde_json::{Value, json};
 use std::fs;
@@ -20,7 +26,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Entries of a directory and of those below it. A walk of more would hold the record for too long.
+/// Entries of a directory and of those below it. A walk of more would hold the request for too long.
 const ENTRIES_MAX: usize = 50_000;
 
 /// Checks the directories among these that a person newly declares theirs.
@@ -28,18 +34,55 @@ const ENTRIES_MAX: usize = 50_000;
 /// # Errors
 /// Refuses the declaration of an agent, and a directory that is writable, was writable, or has a link out of it.
 pub(super) fn check(tx: &ReadTx<'_>, context: &CheckContext<'_>, wanted: &[Mount]) -> Result<(), Denied> {
-    let had = match context.agent {
-        Some(agent) => mounts::list_for_agent(tx, agent.id)?,
-        None => Vec::new(),
-    };
-    let is_new = |mount: &&Mount| mount.mine == Some(true) && held_by(Path::new(&mount.source), &had).is_none();
-    for mount in wanted.iter().filter(is_new) {
+    for mount in new(tx, context.agent, wanted)? {
         if let Requester::Agent { .. } = context.requester {
             let message = format!("an agent cannot ask that {} counts as a person's own", quoted(&mount.source));
             let refusal = Refusal::new(DenialCode::MountMineAgent, message);
             return Err(refusal.hint("leave out `mine`; the person can say so themselves").into());
         }
         check_one(tx, mount, wanted)?;
+    }
+    Ok(())
+}
+
+/// Returns the directories among these that the agent does not have as a person's.
+fn new<'m>(
+    tx: &ReadTx<'_>,
+    agent: Option<&Agent>,
+    wanted: &'m [Mount],
+) -> Result<Vec<&'m Mount>, ironclaw_state::Error> {
+    let had = match agent {
+        Some(agent) => mounts::list_for_agent(tx, agent.id)?,
+        None => Vec::new(),
+    };
+    let is_new = |mount: &&Mount| mount.mine == Some(true) && held_by(Path::new(&mount.source), &had).is_none();
+    Ok(wanted.iter().filter(is_new).collect())
+}
+
+/// Returns the directories that a change of this agent newly declares a person's, for [`look_at`]; none if the change fails a check.
+pub fn to_look_at(
+    tx: &ReadTx<'_>,
+    host_policy: &HostPolicy,
+    agent: &Agent,
+    change: &Change,
+) -> Result<Vec<String>, ironclaw_state::Error> {
+    let Change::Mounts(wanted) = change else { return Ok(Vec::new()) };
+    // The host looks at no directory that an agent could not get.
+    let Ok(completed) = complete(wanted.clone(), host_policy) else { return Ok(Vec::new()) };
+    Ok(new(tx, Some(agent), &completed)?.into_iter().map(|mount| mount.source.clone()).collect())
+}
+
+/// Looks at each entry of these directories. Blocks, and needs no transaction.
+///
+/// # Errors
+/// Refuses a directory with a link out of it, a file with a second name, another file system or too many entries.
+pub fn look_at(sources: &[String]) -> Result<(), Refusal> {
+    for source in sources {
+        match walk(Path::new(source)) {
+            Ok(None) => {}
+            Ok(Some(why)) => return Err(refuse(source, &why)),
+            Err(error) => return Err(refuse(source, &format!("it cannot be read: {error}"))),
+        }
     }
     Ok(())
 }
@@ -56,13 +99,9 @@ fn check_one(tx: &ReadTx<'_>, mount: &Mount, wanted: &[Mount]) -> Result<(), Den
     let asked = wanted.iter().filter(|other| other.read_only == Some(false));
     let asked = asked.map(|other| own::Written { path: PathBuf::from(&other.source), writer: "the agent".to_owned() });
     let written: Vec<own::Written> = asked.chain(own::written(tx)?).collect();
-    if let Some(found) = own::overlapping(source, &written, &table) {
-        return no(own::Lost::Written(found.clone()).words());
-    }
-    match walk(source) {
-        Ok(None) => Ok(()),
-        Ok(Some(why)) => no(why),
-        Err(error) => no(format!("it cannot be read: {error}")),
+    match own::overlapping(source, &written, &table) {
+        Some(found) => no(own::Lost::Written(found.clone()).words()),
+        None => Ok(()),
     }
 }
 
@@ -120,6 +159,29 @@ pub fn add_ended(tx: &ReadTx<'_>, facts: &mut Value, wanted: &[Mount]) -> Result
         facts["no_longer_own"] = shown.collect();
     }
     Ok(())
+}
+
+/// Adds the time to the facts of a declaration before which the record does not know all grants for writing. Only a restored record has it.
+pub(super) fn add_known_since(
+    tx: &ReadTx<'_>,
+    facts: &mut Value,
+    wanted: &[Mount],
+) -> Result<(), ironclaw_state::Error> {
+    let generation = facts::generation(tx)?;
+    if generation > 0 && wanted.iter().any(|mount| mount.mine == Some(true)) {
+        facts["grants_known_since"] = json!(rfc3339(i64::try_from(generation).unwrap_or(i64::MAX)));
+    }
+    Ok(())
+}
+
+/// Warns that a restored record does not know who could write to a directory before.
+pub(super) fn put_known_since(page: &mut Effects<'_>) {
+    let facts = page.facts;
+    if let Some(since) = facts["grants_known_since"].as_str() {
+        page.warn(format!(
+            "This record was RESTORED at {since}. It does not know which agents could write to the directory between the backup and that time."
+        ));
+    }
 }
 
 /// Warns about the directories that are no longer a person's after a change.

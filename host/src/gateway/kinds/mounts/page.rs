@@ -33,6 +33,7 @@ impl Page for Vec<Mount> {
             put_mount(page, mount, now(before, &mount.source));
         }
         own_directory::put_ended(page);
+        own_directory::put_known_since(page);
         if writable > 0 {
             page.add(
                 "With a directory that it may write, its calls of write_file and run_command need a request that asks for `write`, or for \
