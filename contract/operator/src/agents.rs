@@ -39,13 +39,13 @@ pub struct AgentMount {
     pub read_only: bool,
     /// The person who declared its text theirs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mine: Option<OwnDirectory>,
+    pub mine: Option<OwnSource>,
 }
 
-/// The declaration of a person that the text of a directory is theirs.
+/// The declaration of a person that the text of a directory, or a text in the answers of a tool, is theirs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct OwnDirectory {
+pub struct OwnSource {
     /// Name of the person.
     pub person: String,
     /// The reason why the text counts as text of others all the same.

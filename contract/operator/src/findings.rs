@@ -99,6 +99,20 @@ pub enum Finding {
         /// The directory on the machine.
         directory: String,
     },
+    /// Texts in the answers of an MCP server count as a person's own, so another author of such a text steers the agent.
+    AnswersOwn {
+        /// The name of the server.
+        server: String,
+        /// Its tools.
+        tools: Vec<String>,
+    },
+    /// Messages of an account that is linked to no person count as a person's own, so everyone who writes from it steers the agent.
+    SenderOwn {
+        /// The account, `channel:id`.
+        sender: String,
+        /// The name of the person.
+        person: String,
+    },
     /// A command of an agent sends data that the host cannot read.
     TunnelOpen {
         /// The name of the agent.

@@ -1,6 +1,6 @@
 //! MCP servers over the API: the catalogue, and the table of a server's tools that people confirm.
 
-use super::agents::{AgentMount, AgentPackages};
+use super::agents::{AgentMount, AgentPackages, OwnSource};
 use super::calls::ToolArgument;
 use super::judgement::Class;
 use ironclaw_contract::canonical::Digest;
@@ -169,6 +169,9 @@ pub struct McpServerTool {
     pub loosened: Vec<String>,
     /// True if every call needs a person.
     pub always_asks: bool,
+    /// The declaration of a person that texts in its answers are theirs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mine: Option<OwnSource>,
     /// Its listing beside the confirmed one.
     pub listed: McpListed,
     /// The reason why no agent can get it; absent if agents can.

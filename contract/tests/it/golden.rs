@@ -241,7 +241,7 @@ const INSIDE: &[&str] = &[
     "Mount",           // Change, its payload
     "NamedPerson",     // Waiting
     "Origin",          // Waiting
-    "OwnDirectory",    // Agent
+    "OwnSource",       // Agent
     "OwnSender",       // Channel
     "Packages",        // Change, its payload
     "Part",            // Context, as it is read

@@ -20,7 +20,7 @@ use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::seam::change::{Access, Change, ChangeKind, Packages, Settings};
 use ironclaw_operator::DenialCode;
 use ironclaw_operator::{
-    Agent, AgentMcp, AgentMember, AgentMode, AgentModel, AgentMount, AgentPackages, AgentWiring, NewAgent, OwnDirectory,
+    Agent, AgentMcp, AgentMember, AgentMode, AgentModel, AgentMount, AgentPackages, AgentWiring, NewAgent, OwnSource,
 };
 use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;
@@ -154,8 +154,8 @@ pub(super) fn view(tx: &ReadTx<'_>, agent: &registry::Agent, to: &Person) -> Res
 }
 
 /// Returns the declaration of a directory by this person.
-fn mine(tx: &ReadTx<'_>, person: PersonId, lost: Option<Lost>) -> Result<OwnDirectory, Error> {
-    Ok(OwnDirectory { person: registry::person_name(tx, person)?, lost: lost.map(|lost| lost.words()) })
+fn mine(tx: &ReadTx<'_>, person: PersonId, lost: Option<Lost>) -> Result<OwnSource, Error> {
+    Ok(OwnSource { person: registry::person_name(tx, person)?, lost: lost.map(|lost| lost.words()) })
 }
 
 fn whole(tx: &ReadTx<'_>, agent: &registry::Agent, shown: Agent) -> Result<Agent, Error> {

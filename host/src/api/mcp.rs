@@ -8,7 +8,7 @@ mod login;
 use super::handler::{Answer, Api, Body, Caller, Reply};
 use crate::reach::mcp::ResolvedCommand;
 use crate::registry::mcp::{self, Server, listing::Listing};
-use crate::registry::tools;
+use crate::registry::{self, tools};
 use axum::Json;
 use axum::extract::{Path, State};
 use ironclaw_contract::seam::change::{McpHeader, McpHost, McpVariable, Mount, Packages};
@@ -17,7 +17,7 @@ use ironclaw_judge::provenance::{Labels, Provenance};
 use ironclaw_operator::{
     AgentMount, AgentPackages, McpCommand, McpHolder, McpListed, McpLoginAnswer, McpLoginBegun, McpLook,
     McpResolvedCommand, McpServer, McpServerHeader, McpServerHost, McpServerTool, McpServerVariable, McpTransport,
-    NewMcpLogin,
+    NewMcpLogin, OwnSource,
 };
 use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;
@@ -112,7 +112,8 @@ fn view(tx: &ReadTx<'_>, server: Server, manifest: Option<&str>) -> Result<McpSe
     let known = known.for_network(has_network);
     let problem = (known.manifests.is_empty() && seen.is_some())
         .then(|| format!("MCP server {} lists no tool that an agent can get", server.name()));
-    let tools = table(seen.as_ref(), confirmed.as_ref(), &known);
+    let mut tools = table(seen.as_ref(), confirmed.as_ref(), &known);
+    add_declarations(tx, &server, &mut tools)?;
     let holders = mcp::holders(tx, server.name())?.into_iter();
     let reached = |McpHost { host, port, upload_bytes_max }| McpServerHost {
         host,
@@ -159,6 +160,25 @@ fn view(tx: &ReadTx<'_>, server: Server, manifest: Option<&str>) -> Result<McpSe
     })
 }
 
+/// Adds the declarations of people that texts in the answers of tools are theirs.
+fn add_declarations(
+    tx: &ReadTx<'_>,
+    server: &Server,
+    tools: &mut [McpServerTool],
+) -> Result<(), ironclaw_state::Error> {
+    if server.mine.is_empty() {
+        return Ok(());
+    }
+    let lost = mcp::lost_declarations(tx, server)?.map(|lost| lost.words());
+    for tool in tools {
+        if let Some(person) = server.mine.get(&tool.name) {
+            let person = registry::people::person_name(tx, *person)?;
+            tool.mine = Some(OwnSource { person, lost: lost.clone() });
+        }
+    }
+    Ok(())
+}
+
 /// Returns the tools of the last listing, then its entries without a name, and then the confirmed tools that it no longer has.
 fn table(seen: Option<&Listing>, confirmed: Option<&Listing>, known: &Tools) -> Vec<McpServerTool> {
     let row = |name: &str, seen| tool(name, seen, confirmed, known);
@@ -182,6 +202,7 @@ fn tool(name: &str, seen: Option<&Listing>, confirmed: Option<&Listing>, known: 
         labels: Labels::from_provenance(Provenance::Tool).list(),
         loosened: loosened.iter().map(Loosening::to_string).collect(),
         always_asks: manifest.is_some_and(|manifest| manifest.always_ask),
+        mine: None,
         listed: seen.map_or(McpListed::Gone, |seen| seen.beside(confirmed, name)),
         unfit: seen.and_then(|_| known.unfit(name)).cloned(),
     }

@@ -8,6 +8,7 @@ pub mod hosts;
 pub mod issuer;
 pub mod login;
 pub mod looser;
+pub mod own_text;
 mod place;
 mod proposed;
 mod registration;
@@ -32,7 +33,7 @@ use listing::Listing;
 
 pub use place::{Place, origin, service};
 pub use proposed::{Likeness, Proposed, proposed};
-pub use server_tools::tool_of;
+pub use server_tools::{lost_declarations, tool_of};
 
 pub use registration::{Credential, Login, Registration, registration};
 

@@ -12,6 +12,8 @@ impl Finding {
             Self::StrangersHeard { sharing: Sharing::Thread, .. }
             | Self::DirectoryWritable { .. }
             | Self::DirectoryOwn { .. }
+            | Self::AnswersOwn { .. }
+            | Self::SenderOwn { .. }
             | Self::TunnelOpen { .. }
             | Self::PushGranted { .. }
             | Self::HostWritable { .. }
@@ -54,6 +56,8 @@ impl Finding {
             | Self::StrangersHeard { .. }
             | Self::DirectoryWritable { .. }
             | Self::DirectoryOwn { .. }
+            | Self::AnswersOwn { .. }
+            | Self::SenderOwn { .. }
             | Self::TunnelOpen { .. }
             | Self::PushGranted { .. }
             | Self::HostWritable { .. }
@@ -108,6 +112,8 @@ impl Finding {
             | Self::SkillUnused { agent, .. }
             | Self::LocalNetworkReached { agent: Some(agent), .. } => format!("agent {agent}"),
             Self::LocalNetworkReached { agent: None, host, .. } => format!("MCP server {host}"),
+            Self::AnswersOwn { server, .. } => format!("MCP server {server}"),
+            Self::SenderOwn { sender, .. } => format!("sender {sender}"),
             Self::AllowanceOpen { allowance, .. } => format!("allowance {allowance}"),
             Self::ScheduleFailing { name, .. }
             | Self::SchedulePaused { name, .. }

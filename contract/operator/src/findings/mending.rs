@@ -32,6 +32,19 @@ fn place(person: &str, channel: Option<&str>) -> Vec<CommandWords> {
     link.into_iter().chain(words(&["person", "set", person, "--notify", "CHANNEL"])).collect()
 }
 
+/// Returns the commands that upgrade a skill.
+fn upgrade(agent: &str, skill: &str, is_pinned: bool) -> Vec<CommandWords> {
+    let unpin = words(&["skill", "set", skill, "--agent", agent, "--unpin"]).into_iter().filter(|_| is_pinned);
+    unpin.chain(words(&["skill", "upgrade", skill, "--agent", agent])).collect()
+}
+
+/// Returns the commands that replace a token by one with an expiry.
+fn replacement(token: &str, person: &str) -> Vec<CommandWords> {
+    let out = format!("{token}.new");
+    let add = words(&["token", "add", "--person", person, "--expires", EXPIRY_PROPOSED, "--out", &out]);
+    add.into_iter().chain(words(&["token", "remove", token])).collect()
+}
+
 impl Finding {
     /// Returns the lines that a file of the home needs before the commands, with the name of the file.
     pub fn edit(&self) -> Option<(&'static str, String)> {
@@ -53,6 +66,10 @@ impl Finding {
             Self::DirectoryWritable { agent, directory } | Self::DirectoryOwn { agent, directory } => {
                 words(&["agent", "grant-dir", agent, directory])
             }
+            Self::AnswersOwn { server, tools } => {
+                tools.iter().flat_map(|tool| words(&["mcp", "set", server, tool, "--not-mine"])).collect()
+            }
+            Self::SenderOwn { sender, .. } => words(&["channel", "disown", sender]),
             Self::TunnelOpen { agent, host }
             | Self::PushGranted { agent, host }
             | Self::HostWritable { agent, host, .. }
@@ -75,11 +92,7 @@ impl Finding {
             Self::SkillUntrusted { agent, skill, .. } | Self::SkillUnused { agent, skill } => {
                 words(&["skill", "remove", skill, "--agent", agent])
             }
-            Self::SkillOutdated { agent, skill, pinned, .. } => {
-                let unpin =
-                    words(&["skill", "set", skill, "--agent", agent, "--unpin"]).into_iter().filter(|_| *pinned);
-                unpin.chain(words(&["skill", "upgrade", skill, "--agent", agent])).collect()
-            }
+            Self::SkillOutdated { agent, skill, pinned, .. } => upgrade(agent, skill, *pinned),
             Self::SecretOld { secret, .. } => words(&["secret", "rotate", secret]),
             Self::SecretUnused { secret } => words(&["secret", "remove", secret]),
             Self::ToolsUnused { agent, tools } => {
@@ -88,11 +101,7 @@ impl Finding {
             }
             Self::ServerUnused { agent, server } => words(&["mcp", "revoke", agent, server]),
             Self::TokenUnused { token, .. } => words(&["token", "remove", &token.to_string()]),
-            Self::TokenWithoutExpiry { token, person } => {
-                let out = format!("{token}.new");
-                let add = ["token", "add", "--person", person, "--expires", EXPIRY_PROPOSED, "--out", &out];
-                words(&add).into_iter().chain(words(&["token", "remove", &token.to_string()])).collect()
-            }
+            Self::TokenWithoutExpiry { token, person } => replacement(&token.to_string(), person),
             Self::OwnerAlone { admin: Some(admin), .. } => words(&["person", "set", admin, "--role", "owner"]),
             Self::OwnerAlone { admin: None, .. } => words(&["person", "add", "NAME", "--role", "owner"]),
             Self::DecidersWithoutPlace { person, channel } | Self::PersonWithoutPlace { person, channel } => {

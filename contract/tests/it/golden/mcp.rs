@@ -6,7 +6,7 @@ use ironclaw_contract::seam::seal::Label;
 use ironclaw_operator::{
     AgentMount, AgentPackages, ArgumentRule, Class, McpCommand, McpHolder, McpListed, McpLoginAnswer, McpLoginBegun,
     McpLoginState, McpLook, McpResolvedCommand, McpServer, McpServerHeader, McpServerHost, McpServerLogin,
-    McpServerState, McpServerTool, McpServerVariable, McpTransport, McpUnfit, McpUnfitReason, NewMcpLogin,
+    McpServerState, McpServerTool, McpServerVariable, McpTransport, McpUnfit, McpUnfitReason, NewMcpLogin, OwnSource,
     ToolArgument,
 };
 use std::collections::BTreeMap;
@@ -28,6 +28,7 @@ fn tool() -> McpServerTool {
         labels: vec![Label::External],
         loosened: vec!["class read".to_owned(), "path free".to_owned()],
         always_asks: false,
+        mine: Some(OwnSource { person: "Alice".to_owned(), lost: None }),
         listed: McpListed::Same,
         unfit: None,
     }
@@ -40,6 +41,7 @@ fn unfit() -> McpServer {
         class: None,
         arguments: BTreeMap::new(),
         loosened: Vec::new(),
+        mine: None,
         listed: McpListed::Changed,
         unfit: Some(why),
         ..tool()

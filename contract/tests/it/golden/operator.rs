@@ -15,7 +15,7 @@ use ironclaw_operator::{
     Agent, AgentAbilities, AgentBudget, AgentMcp, AgentMember, AgentMode, AgentMount, AgentPackages, AgentScope,
     AgentWiring, Attempt, Bound, Cancelled, ChainLink, Check, Class, Control, DamagedSkill, Failure, History,
     HistoryLine, HostStatus, JailReport, LedgerLine, MessageFile, MessageImage, MessageView, ModelFailure, NewAgent,
-    NewMessage, NewNote, Note, Notes, OwnDirectory, Panicked, Preflight, Principal, Proof, ReadReplies, ReaderStatus,
+    NewMessage, NewNote, Note, Notes, OwnSource, Panicked, Preflight, Principal, Proof, ReadReplies, ReaderStatus,
     Receipt, Recorded, Resumed, Run, Session, SessionPhase, SessionStatus, ShownReply, SlotCounts, SmallContext,
     Speaker, Stage, StageOutcome, Status, Stopped, UnreadReplies, UnreadReply, Why,
 };
@@ -287,7 +287,7 @@ fn agents() -> Vec<Shape> {
             source: "/srv/data".to_owned(),
             target: "/data".to_owned(),
             read_only: true,
-            mine: Some(OwnDirectory { person: "Alice".to_owned(), lost: Some("written".to_owned()) }),
+            mine: Some(OwnSource { person: "Alice".to_owned(), lost: Some("written".to_owned()) }),
         }],
         packages: Some(AgentPackages {
             apt: vec!["jq".to_owned()],

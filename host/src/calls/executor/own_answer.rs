@@ -6,8 +6,7 @@
 
 use super::returned::confirmed_server;
 use super::{Executor, Place, recorded};
-use crate::registry::mcp::{self, Server};
-use crate::registry::mounts::{Mount, own};
+use crate::registry::mcp::{self, Server, own_text};
 use crate::registry::tools::catalogue::ServerTool;
 use crate::sessions::store;
 use crate::turns::calls::{CallOutcome, CallRow, ResultBody, ServerAnswer};
@@ -17,7 +16,6 @@ use ironclaw_judge::manifest::answer_path;
 use ironclaw_judge::provenance::Provenance;
 use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;
-use ironclaw_store::tables::server_values;
 use serde_json::Value;
 
 /// Bounds on the text of an answer that is compared with its structured content.
@@ -44,8 +42,7 @@ impl Executor {
         let is_theirs = person.is_some() && server.mine.get(&tool.tool) == person.as_ref();
         let is_own = is_theirs
             && has_only_own_text(&tool, answer, &result.text)
-            && is_only_read(tx, &tool, answer)?
-            && has_unwritten_directories(tx, &server)?
+            && is_unwritten(tx, &server, &tool)?
             // A server can repeat words of a call in its answer.
             && !recorded(tx, row, &place.key)?.labels.has_foreign();
         Ok(if is_own { Provenance::Own } else { Provenance::Tool })
@@ -59,22 +56,10 @@ fn has_only_own_text(tool: &ServerTool, answer: &ServerAnswer, text: &str) -> bo
     answer_path::covers(&tool.manifest.mine, content) && (*content == Value::String(text.to_owned()) || is_same())
 }
 
-/// Returns whether agents called no tool of a server, with an argument, that does more than read. An argument of a former tool is unknown.
-fn is_only_read(tx: &ReadTx<'_>, tool: &ServerTool, answer: &ServerAnswer) -> Result<bool, Error> {
-    let Some(reading) = &tool.reading else { return Ok(false) };
-    Ok(server_values::sent_arguments(tx, &answer.origin)?.iter().all(|argument| reading.contains(argument)))
-}
-
-/// Returns whether nothing on this host could ever write the directories that a server has.
-fn has_unwritten_directories(tx: &ReadTx<'_>, server: &Server) -> Result<bool, Error> {
-    let mounts = &server.described.mounts;
-    if mounts.is_empty() {
-        return Ok(true);
+/// Returns whether no agent wrote at a server. An argument of a former tool is unknown.
+fn is_unwritten(tx: &ReadTx<'_>, server: &Server, tool: &ServerTool) -> Result<bool, Error> {
+    match &tool.reading {
+        Some(reading) => Ok(own_text::lost(tx, server, reading)?.is_none()),
+        None => Ok(false),
     }
-    let written = own::written(tx)?;
-    Ok(mounts.iter().all(|mount| {
-        let (source, target) = (mount.source.clone().into(), mount.target.clone().unwrap_or_default());
-        let read_only = mount.read_only == Some(true);
-        own::lost(&Mount { source, target, read_only, mine: None }, &written).is_none()
-    }))
 }

@@ -4,7 +4,7 @@
 //! changed manifest never gets the tools of another one, and each call reads the grant itself.
 
 use super::listing::Listing;
-use super::{Place, SERVERS_MAX, Server, find, grants_of, tools};
+use super::{Place, SERVERS_MAX, Server, find, grants_of, own_text, tools};
 use crate::registry::skills;
 use crate::registry::tools::catalogue::ServerTool;
 use crate::registry::tools::levels;
@@ -106,6 +106,14 @@ impl Kept {
         self.servers.insert(server.to_owned(), (texts, Arc::clone(&tools)));
         Ok(tools)
     }
+}
+
+/// Returns the reason why declarations that texts of a server are a person's have no effect.
+pub fn lost_declarations(tx: &ReadTx<'_>, server: &Server) -> Result<Option<own_text::Lost>, ironclaw_state::Error> {
+    let texts = Texts::from_server(server.clone());
+    let tools = texts.map(|texts| KEPT.with_borrow_mut(|kept| kept.tools(server.name(), texts))).transpose()?;
+    let reading = tools.iter().flat_map(|tools| tools.values()).find_map(|tool| tool.reading.clone());
+    own_text::lost(tx, server, &reading.unwrap_or_default())
 }
 
 /// Returns the tool with a manifest by which every call needs a person.

@@ -20,6 +20,18 @@ const READING: [&str; 3] = ["GET", "HEAD", "OPTIONS"];
 pub(super) fn find(tx: &ReadTx<'_>, outside: &Outside<'_>, all: &mut Vec<Finding>) -> Result<(), Error> {
     for server in mcp::servers(tx)? {
         all.extend(in_local_network(None, server.name(), &server.addresses));
+        if !server.mine.is_empty() && mcp::lost_declarations(tx, &server)?.is_none() {
+            all.push(Finding::AnswersOwn {
+                server: server.name().to_owned(),
+                tools: server.mine.keys().cloned().collect(),
+            });
+        }
+    }
+    for channel in channels::all(tx)? {
+        for own in channels::own_senders(tx, &channel.name)? {
+            let person = registry::people::person_name(tx, own.person)?;
+            all.push(Finding::SenderOwn { sender: format!("{}:{}", own.channel, own.sender), person });
+        }
     }
     for agent in registry::agents(tx)? {
         find_reach(tx, &agent, all)?;

@@ -31,7 +31,7 @@ fn sender_that_is_not_one_persons_is_refused() {
     for words in [&["own", "shop"][..], &["own", "shop:"], &["disown", "shop"]] {
         assert_eq!(host.ctl(&[&["channel"], words].concat()).code, 2, "a whole channel is no sender");
     }
-    assert_ne!(host.ctl(&["channel", "own", "shop:ci"]).code, 0, "nobody read the page");
+    assert_ne!(host.ctl(&["channel", "own", "shop:ci"]).code, 0, "the page was not read");
     let raw = Raw::of(&host);
     check_refused(&raw.ask("POST", "/v1/channels/shop/own_senders/ci", "{}"), 403, "page_unseen");
     let other = json!({ "shown": "0".repeat(64) }).to_string();

@@ -97,8 +97,17 @@ fn server_to_which_an_agent_wrote_has_no_own_text() {
     }
     assert!(notes.is_unasked("find /tulips"));
     assert!(notes.is_unasked(ALL), "a search wrote nothing");
+    let mine = || {
+        let shown = show(&notes.host, "notes");
+        let list = shown["tools"].as_array().and_then(|tools| tools.iter().find(|tool| tool["name"] == "list"));
+        list.expect("a tool")["mine"].clone()
+    };
+    let found = || notes.host.ctl(&["--json", "doctor", "--audit"]).stdout.contains("answers_own");
+    assert_eq!((mine(), found()), (json!({ "person": "owner" }), true));
     add_note(&notes, "note buy bulbs");
     assert!(!notes.is_unasked(ALL));
+    assert!(mine()["lost"].as_str().is_some_and(|why| why.contains("add.text")), "{}", mine());
+    assert!(!found(), "it has no effect");
     assert!(!notes.is_unasked("find /tulips"));
     notes.host.restart();
     set(&notes, "list", &["--not-mine"]).ok();

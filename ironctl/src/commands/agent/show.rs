@@ -11,7 +11,7 @@ use crate::failure::Error;
 use crate::output::{Output, joined};
 use ironclaw_operator::{
     Agent, AgentAbilities, AgentBudget, AgentGroup, AgentMcp, AgentMember, AgentMount, AgentPackages, AgentScope,
-    Allowance, AllowanceStatus, Commands, Destination, DestinationState, EgressGrant, InstalledSkill, OwnDirectory,
+    Allowance, AllowanceStatus, Commands, Destination, DestinationState, EgressGrant, InstalledSkill, OwnSource,
     Principal, ScheduleView, SkillTrust,
 };
 
@@ -78,8 +78,8 @@ fn mount(AgentMount { source, target, read_only, mine }: &AgentMount) -> String 
     let access = if *read_only { "read only" } else { "writable" };
     let own = match mine {
         None => String::new(),
-        Some(OwnDirectory { person, lost: None }) => format!(", text of {person}"),
-        Some(OwnDirectory { person, lost: Some(why) }) => format!(", no longer text of {person}: {why}"),
+        Some(OwnSource { person, lost: None }) => format!(", text of {person}"),
+        Some(OwnSource { person, lost: Some(why) }) => format!(", no longer text of {person}: {why}"),
     };
     format!("{source} at {target}, {access}{own}")
 }

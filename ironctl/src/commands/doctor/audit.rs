@@ -143,6 +143,8 @@ mod tests {
             Finding::StrangersHeard { agent: agent(), channel: "desk".to_owned(), sharing: Sharing::Shared },
             Finding::DirectoryWritable { agent: agent(), directory: "/srv/my papers".to_owned() },
             Finding::DirectoryOwn { agent: agent(), directory: "/srv/my notes".to_owned() },
+            Finding::AnswersOwn { server: "notes".to_owned(), tools: vec!["list".to_owned(), "find".to_owned()] },
+            Finding::SenderOwn { sender: "desk:builds".to_owned(), person: person() },
             Finding::TunnelOpen { agent: agent(), host: host() },
             Finding::PushGranted { agent: agent(), host: host() },
             Finding::HostWritable { agent: agent(), host: host(), methods: vec!["POST".to_owned()] },

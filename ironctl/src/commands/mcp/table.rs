@@ -6,7 +6,7 @@ use super::wording::{name, prose};
 use crate::failure::Error;
 use crate::output::Output;
 use crate::output::table::Columns;
-use ironclaw_operator::{Class, McpListed, McpServer, McpServerTool, ToolArgument};
+use ironclaw_operator::{Class, McpListed, McpServer, McpServerTool, OwnSource, ToolArgument};
 use std::collections::BTreeMap;
 
 /// Prints one row for each tool, and the meaning of the words.
@@ -26,6 +26,9 @@ pub fn print(out: Output, server: &McpServer) -> Result<(), Error> {
             out.line(format!("no agent can get {}: {}", name(&tool.name), prose(&unfit.words)))?;
         }
     }
+    for line in server.tools.iter().filter_map(own_text) {
+        out.line(line)?;
+    }
     for remark in &server.remarks {
         out.line(format!("the listing is perhaps not whole: {}", prose(remark)))?;
     }
@@ -42,6 +45,16 @@ pub fn print(out: Output, server: &McpServer) -> Result<(), Error> {
     }
 }
 
+/// Returns the sentence about texts in the answers of a tool that a person calls theirs.
+fn own_text(tool: &McpServerTool) -> Option<String> {
+    let OwnSource { person, lost } = tool.mine.as_ref()?;
+    let tool = name(&tool.name);
+    Some(match lost {
+        None => format!("answers of {tool} are text of {person}"),
+        Some(why) => format!("answers of {tool} are no longer text of {person}: {}", prose(why)),
+    })
+}
+
 fn labels(tool: &McpServerTool) -> String {
     tool.labels.iter().map(|label| label.name()).collect::<Vec<_>>().join(" ")
 }
@@ -52,6 +65,9 @@ pub fn print_one(out: Output, tool: &McpServerTool) -> Result<(), Error> {
     if !tool.loosened.is_empty() {
         let loosened: Vec<String> = tool.loosened.iter().map(|part| prose(part)).collect();
         out.line(format!("less strict than the strictest rules: {}", loosened.join(", ")))?;
+    }
+    if let Some(line) = own_text(tool) {
+        out.line(line)?;
     }
     if !tool.labels.is_empty() {
         out.line(format!("labels of its results: {}", labels(tool)))?;
@@ -120,6 +136,7 @@ mod tests {
             labels: Vec::new(),
             loosened: Vec::new(),
             always_asks,
+            mine: None,
             listed: McpListed::Same,
             unfit: None,
         }
