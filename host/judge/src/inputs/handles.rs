@@ -327,12 +327,13 @@ impl Handles {
         }
     }
 
-    /// Marks a handle that a call of the session used.
+    /// Marks a handle that a call of the session used. An equal value of another item is the same one, also by another type, unless
+    /// the person typed it in a later message.
     pub fn mark_used(&mut self, id: HandleId) {
         let Some(normal) = self.find(id).map(|handle| handle.normal.clone()) else { return };
-        // An equal value of another item is the same one, also by another type.
-        let equal = self.all.iter_mut().filter(|handle| handle.normal == normal);
-        equal.for_each(|handle| handle.is_used = true);
+        let is_typed_later = |handle: &Handle| handle.id.holder == Holder::Message && handle.id.seq > id.seq;
+        let same = self.all.iter_mut().filter(|handle| handle.normal == normal && !is_typed_later(handle));
+        same.for_each(|handle| handle.is_used = true);
     }
 
     pub fn find(&self, id: HandleId) -> Option<&Handle> {

@@ -381,6 +381,11 @@ fn wrong_type_label_or_use_of_a_value_is_stopped() {
     assert_eq!(session.finding(to(link("m12.email.1"))), denied(CallLinkLabel));
     let used = Call { used: vec!["m12.email.1".parse().expect("an id")], ..Call::asking("email", "") };
     assert_eq!(used.finding(to(link("m12.email.1"))), Some((Severity::Asks, CallLinkUsed)));
+    let again = Call { used: vec!["m8.email.1".parse().expect("an id")], ..Call::asking("email", "") };
+    let again = again.typed("mail it to old@example.org");
+    assert_eq!(again.finding(to(link("m12.email.1"))), None, "the person typed it again");
+    assert_eq!(again.finding(to(json!("old@example.org"))), None);
+    assert_eq!(again.finding(to(link("m8.email.1"))), Some((Severity::Asks, CallLinkUsed)));
     let twice = json!({ "to": link("m12.email.1"), "cc": "bob@example.org" });
     assert_eq!(Call::asking("email", "").finding(twice), Some((Severity::Asks, CallLinkUsed)));
     let account = Call::asking("account", "").typed(typed);

@@ -180,6 +180,18 @@ fn two_uses_of_one_value_have_one_effect_without_a_question() {
 }
 
 #[test]
+fn value_that_the_person_types_again_is_used_again() {
+    let office = Office::new();
+    let send = |id: &str| [("sendMail", json!({ "recipient": link(id), "body": "x" }))];
+    for _ in 0..5 {
+        let (calls, _) = office.ask("a", "t", "/allow send -- mail bob@example.org", &send("$email.1"));
+        assert_eq!(calls[0]["status"], "done", "{calls:?}");
+    }
+    let (calls, _) = office.ask("a", "t", "/allow send -- mail it to him", &send("m2.email.1"));
+    assert_ne!(calls[0]["status"], "done", "{calls:?}");
+}
+
+#[test]
 fn page_and_tool_show_the_origin_and_the_floor_of_a_value() {
     let office = Office::new();
     let raw = Raw::of(&office.host);
