@@ -117,7 +117,7 @@ impl Page for Destination {
         }
         page.add(format!("The agent's name for this address is {name}. It replaces a destination of the same name."));
         page.add(
-            "Each message is judged: the request must ask for sending, and a person decides after foreign text."
+            "Each message is judged: the request must ask for sending, and after text of others a person decides."
                 .to_owned(),
         );
         page.warn(format!("Words of the agent LEAVE THIS HOST, and {person} reads them as a message of the agent."));

@@ -70,7 +70,7 @@ fn put_summary(page: &mut Effects<'_>, server: &str, count: usize) {
         page.add(format!("Accept the listing of MCP server {server} ({at}), with the rules of its tools as they are."));
     }
     if !held.is_empty() {
-        page.add(format!("As people confirmed them, with the same rules, stay: {}.", page.list(held)));
+        page.add(format!("Unchanged, with the rules that people confirmed: {}.", page.list(held)));
     }
     if let Some(template) = page.facts["template"].as_str() {
         page.add(format!("By its package it is {}, for which the host has a template.", page.show(template)));
@@ -87,7 +87,7 @@ fn put_summary(page: &mut Effects<'_>, server: &str, count: usize) {
     }
     let gone = Effects::texts(&page.facts["gone"]);
     if !gone.is_empty() {
-        page.add(format!("It no longer lists: {}.", page.list(gone)));
+        page.add(format!("The server no longer lists: {}.", page.list(gone)));
     }
     page.add("A tool that the server changes later is refused until people confirm it.".to_owned());
     if Effects::texts(&page.facts["agents"]).is_empty() {

@@ -113,10 +113,11 @@ fn put_asked(schedule: &Schedule, page: &mut Effects<'_>) {
     }
     if asked::may_send(schedule) {
         // Only a flow names directories whose text may leave.
-        page.add(
-            "After a run read text of others, it may not send, unless --send-to and --from name the way out."
-                .to_owned(),
-        );
+        let flows = match schedule.flows.as_ref().is_some_and(|flows| !flows.is_empty()) {
+            true => "by the flows below",
+            false => "by a flow, and this schedule has none",
+        };
+        page.add(format!("Once a run has read text of others, it may send only {flows}."));
     }
 }
 

@@ -39,8 +39,8 @@ fn confirmation_has_each_rule_and_the_reason_of_a_looser_one() {
     let asked = sample(ChangeKind::McpConfirm);
     asked.assert_shows(&[
         "  Accept 2 tools of MCP server \"files\" (\"https://mcp.example\") with the rules",
-        "  As people confirmed them, with the same rules, stay: \"copy\".",
-        "  It no longer lists: \"list\".",
+        "  Unchanged, with the rules that people confirmed: \"copy\".",
+        "  The server no longer lists: \"list\".",
         "  !! LOOSER than the strictest rules: 1 tool.",
         "  !! CHANGED since people confirmed them: \"read\".",
         "  !! NEW since then: \"write\".",
