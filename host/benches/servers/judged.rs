@@ -21,7 +21,7 @@ const ECHO_SENDS: &str = "[[tool]]\nname = \"echo\"\nclass = \"send\"\nreach = \
 
 /// The kinds of rounds: the agent, and the text of its message.
 const KINDS: [(&str, &str); 4] = [
-    ("plain", "write notes.txt: tulips"),
+    ("free", "write notes.txt: tulips"),
     ("floored", "write notes.txt: tulips"),
     ("free", "use free__echo "),
     ("floored", "use typed__echo "),
@@ -32,11 +32,9 @@ pub(crate) fn bench(report: &mut Report) {
     let host = home("");
     add(&host, "free", &["--url", &server.url], ECHO_READS);
     add(&host, "typed", &["--url", &server.url], ECHO_SENDS);
-    for (agent, granted) in [("plain", None), ("free", Some("free")), ("floored", Some("typed"))] {
+    for (agent, granted) in [("free", "free"), ("floored", "typed")] {
         host.agent(agent);
-        if let Some(granted) = granted {
-            host.ctl(&["mcp", "grant", agent, granted, "--yes"]).ok();
-        }
+        host.ctl(&["mcp", "grant", agent, granted, "--yes"]).ok();
     }
     let mut client = Client::connect(&host);
     let mut round = |kind: usize| {
@@ -62,11 +60,16 @@ pub(crate) fn bench(report: &mut Report) {
         }
     }
     let ran = host.entries("call.ran").iter().filter(|entry| entry["data"]["ok"] == true).count();
-    assert_eq!(ran, 2 * (BLOCK * BLOCKS + WARM_UP), "each call ran once, and none asked");
+    let others = ["call.asked", "call.refused"].map(|event| host.entries(event).pop());
+    assert_eq!(ran, 2 * (BLOCK * BLOCKS + WARM_UP), "each call ran once, and none asked: {others:?}");
     let [plain, beside, free, floored] = &used;
-    report.times("judged_contained", "processor time, a written file", plain);
-    report.times("judged_beside", "  … of an agent with a floored tool", beside);
-    report.ratio("judged_beside_share", "  … added for the floored tool / round", 1.0 - plain.p50() / beside.p50());
+    report.times("judged_contained", "processor time, a written file beside a tool without a control field", plain);
+    report.times("judged_beside", "processor time, a written file beside a tool with a control field", beside);
+    report.ratio(
+        "judged_beside_share",
+        "  added for the control field / round (goal: nothing)",
+        1.0 - plain.p50() / beside.p50(),
+    );
     report.times("judged_free", "processor time, a call without a control field", free);
     report.times("judged_floored", "processor time, a call with a control field", floored);
     report.ratio(

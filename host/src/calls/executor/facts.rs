@@ -17,7 +17,7 @@ use crate::turns::items::{self, Recorded};
 use crate::turns::turn::{self, Position, Turn};
 use ironclaw_contract::ids::{CallId, ItemId, MessageId, PersonId};
 use ironclaw_contract::seam::message::Span;
-use ironclaw_judge::inputs::{Handles, Message, Task};
+use ironclaw_judge::inputs::{Handles, Holder, Message, Task};
 use ironclaw_judge::provenance::Labels;
 use ironclaw_judge::provenance::spans::{Telling, TypedSpan};
 use ironclaw_judge::provenance::typed::Typed;
@@ -29,7 +29,7 @@ use ironclaw_store::error::Error;
 use ironclaw_store::tables::destinations as addresses;
 use ironclaw_store::tables::messages;
 use ironclaw_store::tables::schedules::{self, OfTurn};
-use ironclaw_store::tables::turns;
+use ironclaw_store::tables::turns::{self, UsedOf};
 
 /// The calls that are judged: those of a new output, or one that was recorded.
 #[derive(Clone, Copy)]
@@ -119,7 +119,7 @@ fn typing(
     if !catalogue.has_inputs() {
         return Ok(Typing { network, ..Typing::default() });
     }
-    let used = turns::used_handles(tx, turn.session, call)?;
+    let used = turns::used_handles(tx, turn.session, call, UsedOf::Results)?;
     let returned = match texts.is_empty() {
         true => Vec::new(),
         false => handles::returned(tx, turn, handles::Judged { call, used: &used }, key)?,
@@ -129,6 +129,11 @@ fn typing(
     let mut handles = handles::for_task(tx, turn, &texts, agent, handles, key)?;
     returned.into_iter().for_each(|found| found.add(&mut handles));
     used.into_iter().for_each(|used| handles.mark_used(used));
+    let messages = handles.iter().map(|handle| handle.id).filter(|id| id.holder == Holder::Message);
+    if let Some(from) = messages.map(|id| id.seq).min() {
+        let used = turns::used_handles(tx, turn.session, call, UsedOf::Messages { from })?;
+        used.into_iter().for_each(|used| handles.mark_used(used));
+    }
     let has_notes_of_others = handles::has_notes_of_others(tx, turn, key)?;
     Ok(Typing { network, handles, has_notes_of_others })
 }

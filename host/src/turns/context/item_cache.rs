@@ -9,6 +9,7 @@ use super::system::Now;
 use crate::registry::Mode;
 use crate::turns::calls::{OutputBody, ResultBody};
 use crate::turns::items::{self, Recorded, parse_body};
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{ItemId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_contract::seam::limits::REFS_MAX;
 use ironclaw_contract::seam::message::Span;
@@ -74,13 +75,32 @@ pub struct Item {
     position: Mutex<Option<Position>>,
     /// For an answer of a closed turn: true if it has a delivery.
     is_delivered: OnceLock<bool>,
+    /// The remark on its values, with the digest of the terms by which it was made.
+    remark: Mutex<Option<(Digest, Option<String>)>>,
 }
 
 impl Item {
     /// Makes an item whose content and position are not read yet.
     pub fn new(recorded: Recorded, is_verified: bool) -> Arc<Self> {
-        let (content, position, is_delivered) = Default::default();
-        Arc::new(Self { recorded, is_verified, content, position, is_delivered })
+        let (content, position, is_delivered, remark) = Default::default();
+        Arc::new(Self { recorded, is_verified, content, position, is_delivered, remark })
+    }
+
+    /// Returns the remark on its values by terms of this digest. Keeps one remark, beside a kept content.
+    pub(super) fn remark(
+        &self,
+        terms: Digest,
+        make: impl FnOnce() -> Result<Option<String>, Error>,
+    ) -> Result<Option<String>, Error> {
+        let mut kept = self.remark.lock().expect("no holder panics");
+        if let Some((of, remark)) = &*kept
+            && *of == terms
+        {
+            return Ok(remark.clone());
+        }
+        let remark = make()?;
+        *kept = self.content.get().map(|_| (terms, remark.clone()));
+        Ok(remark)
     }
 
     fn position(&self) -> std::sync::MutexGuard<'_, Option<Position>> {

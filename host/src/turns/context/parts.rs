@@ -183,7 +183,7 @@ impl Composer<'_, '_> {
     }
 
     /// Adds the words and files of a message. An image follows the note about it.
-    fn message(&mut self, item: &Recorded, body: &str, spans: &[Span]) -> Result<(), Error> {
+    fn message(&mut self, item: &Item, body: &str, spans: &[Span]) -> Result<(), Error> {
         let has_files = spans.iter().any(|span| matches!(span.author, Author::File { .. }));
         let mut images =
             if has_files { items::images::for_message(self.tx, item.tuple.item, self.key)? } else { Vec::new() }
@@ -209,13 +209,13 @@ impl Composer<'_, '_> {
                 self.parts.push(Part::Image { path, content: ImageContent::Unread(digest) });
             }
         }
-        let values =
-            self.values.as_ref().zip(principal).and_then(|(values, person)| values.remark(item, body, spans, person));
-        self.parts.extend(values.map(|text| Part::Remark { text }));
-        if let [Span { author: Author::Tool { tool }, .. }] = spans {
+        let remark = match (spans, self.values.as_ref().zip(principal)) {
             // The result of a late call.
-            self.parts.extend(self.remark_of_answer(item, tool)?.map(|text| Part::Remark { text }));
-        }
+            ([Span { author: Author::Tool { tool }, .. }], _) => self.remark_of_answer(item, tool)?,
+            (_, Some((values, person))) => values.remark(item, body, spans, person)?,
+            (_, None) => None,
+        };
+        self.parts.extend(remark.map(|text| Part::Remark { text }));
         Ok(())
     }
 
@@ -299,7 +299,7 @@ impl Composer<'_, '_> {
         })
     }
 
-    fn result(&mut self, item: &Recorded, result: &ResultBody) -> Result<(), Error> {
+    fn result(&mut self, item: &Item, result: &ResultBody) -> Result<(), Error> {
         if item.tuple.call.is_some_and(|call| self.of_script.contains(&call)) {
             return Ok(());
         }
@@ -317,7 +317,7 @@ impl Composer<'_, '_> {
     }
 
     /// Returns the remark about the values in an answer that tools take by reference.
-    fn remark_of_answer(&self, item: &Recorded, tool: &str) -> Result<Option<String>, Error> {
+    fn remark_of_answer(&self, item: &Item, tool: &str) -> Result<Option<String>, Error> {
         let Some(values) = &self.values else { return Ok(None) };
         values.remark_of_answer(self.tx, item, tool, self.key)
     }

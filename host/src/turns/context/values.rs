@@ -1,12 +1,14 @@
 //! The remark behind a message of a person, or an answer of a server, about its values that tools take by reference.
 //!
-//! The same item always has the same remark, so that a provider finds the beginning of each prompt in its cache. An id of a task that
-//! is over is refused. See [`ironclaw_judge::inputs`].
+//! Under the same terms the same item always has the same remark: the cache of items keeps it, and a provider finds the beginning of each
+//! prompt in its cache. An id of a task that is over is refused. See [`ironclaw_judge::inputs`].
 
+use super::item_cache::Item;
 use super::system::Reader;
 use crate::registry::destinations;
 use crate::registry::tools::catalogue::Catalogue;
 use crate::turns::items::{self, OfAnswer, Recorded};
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::seam::message::Span;
 use ironclaw_judge::Principal;
@@ -28,6 +30,8 @@ pub(super) struct Values<'a> {
     loopback: Loopback,
     /// True in a run of a schedule, whose prompt people approved.
     is_run: bool,
+    /// The digest of all of this: what the remark on an item depends on beside the item and the person.
+    terms: Digest,
 }
 
 impl<'a> Values<'a> {
@@ -42,14 +46,28 @@ impl<'a> Values<'a> {
             return Ok(None);
         }
         let tools = catalogue.server_tools().into_iter().filter(|tool| !tool.manifest.results.is_empty());
-        let with_results = tools.map(|tool| tool.manifest.name.as_str()).collect();
+        let with_results: Vec<&str> = tools.map(|tool| tool.manifest.name.as_str()).collect();
         let names = destinations::known_names(tx, reader.agent)?;
         let is_run = reader.turn.principal_kind == Principal::Schedule;
-        Ok(Some(Self { taken, with_results, names, loopback: reader.loopback, is_run }))
+        let loopback = reader.loopback;
+        let person = &reader.turn.principal;
+        let terms = format!("{:?}", (&taken, &with_results, &names, loopback, is_run, person));
+        let terms = Digest::of(terms.as_bytes());
+        Ok(Some(Self { taken, with_results, names, loopback, is_run, terms }))
     }
 
     /// Returns the remark behind a message; `None` if it has no such value of its person.
-    pub(super) fn remark(&self, item: &Recorded, body: &str, authors: &[Span], person: PersonId) -> Option<String> {
+    pub(super) fn remark(
+        &self,
+        item: &Item,
+        body: &str,
+        authors: &[Span],
+        person: PersonId,
+    ) -> Result<Option<String>, Error> {
+        item.remark(self.terms, || Ok(self.words_of_message(item, body, authors, person)))
+    }
+
+    fn words_of_message(&self, item: &Recorded, body: &str, authors: &[Span], person: PersonId) -> Option<String> {
         let telling = match item.tuple.scope.parse::<Scope>() {
             _ if self.is_run => Telling::Typed,
             Ok(scope) => scope.telling,
@@ -66,14 +84,18 @@ impl<'a> Values<'a> {
     pub(super) fn remark_of_answer(
         &self,
         tx: &ReadTx<'_>,
-        item: &Recorded,
+        item: &Item,
         tool: &str,
         key: &ContentKey,
     ) -> Result<Option<String>, Error> {
         if !self.with_results.contains(&tool) {
             return Ok(None);
         }
-        Ok(items::returned(tx, item.tuple.item, key)?.and_then(|returned| self.answer_words(item, returned)))
+        let make = || {
+            let returned = items::returned(tx, item.tuple.item, key)?;
+            Ok(returned.and_then(|returned| self.answer_words(item, returned)))
+        };
+        item.remark(self.terms, make)
     }
 
     fn answer_words(&self, item: &Recorded, returned: OfAnswer) -> Option<String> {

@@ -13,14 +13,35 @@ pub fn insert_input(tx: &mut WriteTx<'_>, session: SessionId, call: CallId, hand
     tx.execute(sql, params![call, session, handle.to_string()]).map(drop)
 }
 
+/// The handles whose use is read: a conversation can have used many values of messages that no call can name now.
+#[derive(Debug, Clone, Copy)]
+pub enum UsedOf {
+    /// Of all results.
+    Results,
+    /// Of the messages from this number on.
+    Messages { from: u64 },
+}
+
 /// Returns the handles of a session that calls used: those that ran or may have run, and permitted ones recorded before `call`. Without
 /// `call`, each permitted one counts. A call that waits for people counts once it ran, so an equal one is the same request.
-pub fn used_handles(tx: &ReadTx<'_>, session: SessionId, call: Option<CallId>) -> Result<Vec<HandleId>, Error> {
-    let sql = "SELECT DISTINCT i.handle FROM call_inputs i JOIN calls c ON c.id = i.call_id \
-               WHERE i.session_id = ?1 AND i.call_id IS NOT ?2 AND (c.state IN ('running', 'done', 'queued', 'unknown') \
-               OR c.state = 'permitted' \
-               AND i.id < coalesce((SELECT min(id) FROM call_inputs WHERE call_id = ?2), i.id + 1))";
-    let handles: Vec<String> = tx.list(sql, params![session, call], |row| row.get(0))?;
+pub fn used_handles(
+    tx: &ReadTx<'_>,
+    session: SessionId,
+    call: Option<CallId>,
+    of: UsedOf,
+) -> Result<Vec<HandleId>, Error> {
+    // The number of the item is behind the letter of an id.
+    let (which, from) = match of {
+        UsedOf::Results => ("i.handle GLOB 'r*'", 0),
+        UsedOf::Messages { from } => ("i.handle GLOB 'm*'", from),
+    };
+    let sql = format!(
+        "SELECT DISTINCT i.handle FROM call_inputs i JOIN calls c ON c.id = i.call_id \
+         WHERE i.session_id = ?1 AND {which} AND CAST(substr(i.handle, 2) AS INTEGER) >= ?3 AND i.call_id IS NOT ?2 \
+         AND (c.state IN ('running', 'done', 'queued', 'unknown') OR c.state = 'permitted' \
+         AND i.id < coalesce((SELECT min(id) FROM call_inputs WHERE call_id = ?2), i.id + 1))"
+    );
+    let handles: Vec<String> = tx.list(&sql, params![session, call, from], |row| row.get(0))?;
     let read = |text: String| text.parse().map_err(|_| Error::Stored(format!("the value {text} of a call")));
     handles.into_iter().map(read).collect()
 }
