@@ -328,10 +328,10 @@ impl Handles {
     }
 
     /// Marks a handle that a call of the session used. An equal value of another item is the same one, also by another type, unless
-    /// the person typed it in a later message.
-    pub fn mark_used(&mut self, id: HandleId) {
+    /// the person typed it in a message after the output with the call, whose number is `at`.
+    pub fn mark_used(&mut self, id: HandleId, at: u64) {
         let Some(normal) = self.find(id).map(|handle| handle.normal.clone()) else { return };
-        let is_typed_later = |handle: &Handle| handle.id.holder == Holder::Message && handle.id.seq > id.seq;
+        let is_typed_later = |handle: &Handle| handle.id.holder == Holder::Message && handle.id.seq > at;
         let same = self.all.iter_mut().filter(|handle| handle.normal == normal && !is_typed_later(handle));
         same.for_each(|handle| handle.is_used = true);
     }

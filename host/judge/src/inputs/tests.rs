@@ -43,7 +43,8 @@ struct Call {
     schema: Value,
     manifest: Manifest,
     typed: &'static str,
-    used: Vec<HandleId>,
+    /// Used handles, each with the number of the output with the call.
+    used: Vec<(HandleId, u64)>,
     recorded: Vec<Input>,
     floored: Vec<String>,
 }
@@ -86,7 +87,7 @@ impl Call {
     fn bind(&self, arguments: Value) -> (Map<String, Value>, Inputs) {
         let Value::Object(mut arguments) = arguments else { panic!("no object: {arguments}") };
         let mut handles = handles(self.typed);
-        self.used.iter().for_each(|used| handles.mark_used(*used));
+        self.used.iter().for_each(|(used, at)| handles.mark_used(*used, *at));
         let typed = Typed::new([TypedSpan::read(0, self.typed)], Loopback::Refused);
         let tool = Tool {
             server: "mail",
@@ -379,10 +380,15 @@ fn wrong_type_label_or_use_of_a_value_is_stopped() {
     );
     let session = Call::asking("email", ", needs = [\"SessionResult\"]").typed(typed);
     assert_eq!(session.finding(to(link("m12.email.1"))), denied(CallLinkLabel));
-    let used = Call { used: vec!["m12.email.1".parse().expect("an id")], ..Call::asking("email", "") };
+    let used = Call { used: vec![("m12.email.1".parse().expect("an id"), 13)], ..Call::asking("email", "") };
     assert_eq!(used.finding(to(link("m12.email.1"))), Some((Severity::Asks, CallLinkUsed)));
-    let again = Call { used: vec!["m8.email.1".parse().expect("an id")], ..Call::asking("email", "") };
-    let again = again.typed("mail it to old@example.org");
+    let again_after = |at| {
+        let used = vec![("m8.email.1".parse().expect("an id"), at)];
+        Call { used, ..Call::asking("email", "") }.typed("mail it to old@example.org")
+    };
+    let early = again_after(13);
+    assert_eq!(early.finding(to(link("m12.email.1"))), Some((Severity::Asks, CallLinkUsed)), "it was typed before");
+    let again = again_after(9);
     assert_eq!(again.finding(to(link("m12.email.1"))), None, "the person typed it again");
     assert_eq!(again.finding(to(json!("old@example.org"))), None);
     assert_eq!(again.finding(to(link("m8.email.1"))), Some((Severity::Asks, CallLinkUsed)));

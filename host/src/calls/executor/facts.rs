@@ -128,11 +128,11 @@ fn typing(
     returned.iter().for_each(|found| found.add_names(&mut handles));
     let mut handles = handles::for_task(tx, turn, &texts, agent, handles, key)?;
     returned.into_iter().for_each(|found| found.add(&mut handles));
-    used.into_iter().for_each(|used| handles.mark_used(used));
+    used.into_iter().for_each(|used| handles.mark_used(used.id, used.at));
     let messages = handles.iter().map(|handle| handle.id).filter(|id| id.holder == Holder::Message);
     if let Some(from) = messages.map(|id| id.seq).min() {
         let used = turns::used_handles(tx, turn.session, call, UsedOf::Messages { from })?;
-        used.into_iter().for_each(|used| handles.mark_used(used));
+        used.into_iter().for_each(|used| handles.mark_used(used.id, used.at));
     }
     let has_notes_of_others = handles::has_notes_of_others(tx, turn, key)?;
     Ok(Typing { network, handles, has_notes_of_others })

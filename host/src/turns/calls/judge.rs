@@ -130,7 +130,7 @@ impl TurnFacts {
     /// Marks the values that a recorded call takes, for the calls after it.
     pub fn use_handles(&mut self, judged: &Judged) {
         if judged.uses_values() {
-            judged.call.inputs.iter().for_each(|input| self.handles.mark_used(input.handle));
+            judged.call.inputs.iter().for_each(|input| self.handles.mark_used(input.handle, u64::MAX));
         }
     }
 

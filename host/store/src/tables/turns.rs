@@ -5,7 +5,7 @@ mod inputs;
 pub mod recent;
 
 pub use call::{CallOutcome, CallRow, CallState, Runs};
-pub use inputs::{UsedOf, insert_input, used_handles};
+pub use inputs::{UsedHandle, UsedOf, insert_input, used_handles};
 
 use super::sessions;
 use crate::rows::rows;

@@ -11,11 +11,12 @@ use crate::turns::turn::{Task, Turn};
 use ironclaw_contract::ids::{CallId, ItemId, PersonId};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_judge::Principal;
-use ironclaw_judge::inputs::{self, Answer, HandleId, Handles, Holder};
+use ironclaw_judge::inputs::{self, Answer, Handles, Holder};
 use ironclaw_operator::InputType;
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_store::error::Error;
+use ironclaw_store::tables::turns::UsedHandle;
 use ironclaw_store::tables::{items as stored, turns};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -49,7 +50,7 @@ pub(super) fn for_task(
 #[derive(Clone, Copy)]
 pub(super) struct Judged<'a> {
     pub(super) call: Option<CallId>,
-    pub(super) used: &'a [HandleId],
+    pub(super) used: &'a [UsedHandle],
 }
 
 /// Results with values that one judgement reads.
@@ -94,7 +95,8 @@ pub(super) fn returned(
     }
     // An earlier result whose value a call used counts however many came after it.
     let oldest = results.last().map_or(0, |result| result.tuple.seq);
-    let used: BTreeSet<u64> = used.iter().filter(|id| id.holder == Holder::Result).map(|id| id.seq).collect();
+    let used: BTreeSet<u64> =
+        used.iter().map(|used| used.id).filter(|id| id.holder == Holder::Result).map(|id| id.seq).collect();
     for seq in used.into_iter().rev().filter(|seq| *seq < oldest) {
         results.extend(stored::with_returned(tx, turn.session, seq + 1, 1)?);
     }

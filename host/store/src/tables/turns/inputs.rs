@@ -22,6 +22,14 @@ pub enum UsedOf {
     Messages { from: u64 },
 }
 
+/// A handle that a call used.
+#[derive(Debug, Clone, Copy)]
+pub struct UsedHandle {
+    pub id: HandleId,
+    /// The number of the newest output with such a call.
+    pub at: u64,
+}
+
 /// Returns the handles of a session that calls used: those that ran or may have run, and permitted ones recorded before `call`. Without
 /// `call`, each permitted one counts. A call that waits for people counts once it ran, so an equal one is the same request.
 pub fn used_handles(
@@ -29,19 +37,25 @@ pub fn used_handles(
     session: SessionId,
     call: Option<CallId>,
     of: UsedOf,
-) -> Result<Vec<HandleId>, Error> {
+) -> Result<Vec<UsedHandle>, Error> {
     // The number of the item is behind the letter of an id.
     let (which, from) = match of {
         UsedOf::Results => ("i.handle GLOB 'r*'", 0),
         UsedOf::Messages { from } => ("i.handle GLOB 'm*'", from),
     };
     let sql = format!(
-        "SELECT DISTINCT i.handle FROM call_inputs i JOIN calls c ON c.id = i.call_id \
+        "SELECT i.handle, max(coalesce(o.seq, ?4)) AS at FROM call_inputs i JOIN calls c ON c.id = i.call_id \
+         LEFT JOIN items o ON o.id = c.output_item \
          WHERE i.session_id = ?1 AND {which} AND CAST(substr(i.handle, 2) AS INTEGER) >= ?3 AND i.call_id IS NOT ?2 \
          AND (c.state IN ('running', 'done', 'queued', 'unknown') OR c.state = 'permitted' \
-         AND i.id < coalesce((SELECT min(id) FROM call_inputs WHERE call_id = ?2), i.id + 1))"
+         AND i.id < coalesce((SELECT min(id) FROM call_inputs WHERE call_id = ?2), i.id + 1)) GROUP BY i.handle"
     );
-    let handles: Vec<String> = tx.list(&sql, params![session, call, from], |row| row.get(0))?;
-    let read = |text: String| text.parse().map_err(|_| Error::Stored(format!("the value {text} of a call")));
-    handles.into_iter().map(read).collect()
+    // Of an output that was dropped, each message is as if it came before.
+    let found: Vec<(String, u64)> =
+        tx.list(&sql, params![session, call, from, i64::MAX], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let read = |(text, at): (String, u64)| match text.parse() {
+        Ok(id) => Ok(UsedHandle { id, at }),
+        Err(_) => Err(Error::Stored(format!("the value {text} of a call"))),
+    };
+    found.into_iter().map(read).collect()
 }
