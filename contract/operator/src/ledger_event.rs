@@ -161,7 +161,7 @@ events! {
     ConfigReloaded = "config.reloaded", [Kind::Meta], "by config policy applied restart", "The settings and the policy were read again; `by` is absent after a signal.";
     [State]
     StateMigrated = "state.migrated", [Kind::Meta], "from to snapshot", "The schema of the record was changed.";
-    StateOwnSourcesEnded = "state.own_sources_ended", [Kind::Meta], "directories senders", "In a record that was restored, people no longer call directories and senders theirs.";
+    StateOwnSourcesEnded = "state.own_sources_ended", [Kind::Meta], "directories servers senders", "In a record that was restored, people no longer call these sources theirs.";
     StateGeneration = "state.generation", [Kind::Meta], "generation doubtful withdrawn", "The record was restored, or may have lost changes.";
     StateChangesLost = "state.changes_lost", [Kind::Retract], "log commits", "Changes of the record that were on the disk are lost.";
     StateRestored = "state.restored", [Kind::Retract], "backup", "The home was restored from a backup, without later changes.";
@@ -387,7 +387,7 @@ events! {
     SenderWaits = "sender.waits", [Kind::Meta], "channel identity_digest", "A sender who is linked to no person waits for one.";
     SenderDismissed = "sender.dismissed", [Kind::Meta], "channel identity_digest by", "A person ended the wait of a sender.";
     SenderDeclared = "sender.declared", [Kind::Meta], "channel identity_digest by", "A person called the text of a sender theirs.";
-    SenderDisowned = "sender.disowned", [Kind::Meta], "channel identity_digest by", "No person calls the text of a sender theirs any longer.";
+    SenderDisowned = "sender.disowned", [Kind::Meta], "channel identity_digest by reason", "No person calls the text of a sender theirs any longer.";
     [Identity]
     IdentityRefused = "identity.refused", [Kind::Retract], "code by", "A change of an identity was refused.";
     [Token]

@@ -46,6 +46,12 @@ impl Mounts {
         lines.filter(|found| path.starts_with(&found.point)).max_by_key(|found| found.point.components().count())
     }
 
+    /// Returns a mount point below a directory, if there is one.
+    pub fn below(&self, directory: &Path) -> Option<PathBuf> {
+        let mut points = self.0.split(|byte| *byte == b'\n').filter_map(mount).map(|(point, ..)| point);
+        points.find(|point| point != directory && point.starts_with(directory))
+    }
+
     /// Returns whether a jail with the directory `shown` can read `kept`: the same path or one below it, also by a link or a bind mount.
     pub fn is_within(&self, kept: &Path, shown: &Path) -> bool {
         is_within_by(&self.0, &canonical(kept), &canonical(shown))

@@ -94,7 +94,7 @@ fn routes_of_waiting_and_channels() -> Vec<Route> {
             channels::own_senders::review,
         ),
         route(ADD_OWN_SENDER, Admin, "Call the text of a sender yours", channels::own_senders::add),
-        route(END_OWN_SENDER, Admin, "End that people call a sender theirs", channels::own_senders::end),
+        route(END_OWN_SENDER, Admin, "Count the text of a sender as text of others again", channels::own_senders::end),
         route(DISMISS_SENDER, Admin, "End the wait of a sender", channels::dismiss),
         route(MCP_SERVERS, Admin, "Every MCP server of the catalogue, with the agents that have its tools", mcp::list),
         route(MCP_SERVER, Admin, "One MCP server, with the table of its tools", mcp::show),

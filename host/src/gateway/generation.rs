@@ -6,7 +6,7 @@ use crate::registry::allowances;
 use ironclaw_ledger::Entry;
 use ironclaw_operator::LedgerEvent;
 use ironclaw_state::WriteTx;
-use ironclaw_store::tables::{agents, channels, facts};
+use ironclaw_store::tables::{agents, channels, facts, mcp};
 
 /// The bound on the kept names of heads of other histories. Of more heads the last ones in sorted order are kept.
 const OTHER_HEADS_MAX: usize = 4096;
@@ -32,15 +32,16 @@ pub fn begin(tx: &mut WriteTx<'_>, other_history: &[String]) -> Result<Option<u6
     Ok(Some(next))
 }
 
-/// Ends that people call directories and senders theirs: this record does not know who could write there in the other history, nor which
-/// declaration ended in it. A server needs a confirmation in this generation anyway.
+/// Ends that people call directories, answers of servers and senders theirs: this record does not know who could write there in the other
+/// history, nor which declaration ended in it.
 fn end_own_sources(tx: &mut WriteTx<'_>) -> Result<(), ironclaw_state::Error> {
     let directories = agents::end_declared_mounts(tx)?;
+    let servers = mcp::end_declared_answers(tx)?;
     let senders = channels::delete_own_senders(tx)?;
-    if directories + senders == 0 {
+    if directories + servers + senders == 0 {
         return Ok(());
     }
     let entry = Entry::new(LedgerEvent::StateOwnSourcesEnded).with("directories", directories);
-    entry.with("senders", senders).append(tx)?;
+    entry.with("servers", servers).with("senders", senders).append(tx)?;
     Ok(())
 }

@@ -150,6 +150,9 @@ pub fn set_role(tx: &mut WriteTx<'_>, person: &Person, role: Role, by: impl Into
     if !role.covers(person.role) {
         allowances::end_of_role(tx, person.id, None)?;
     }
+    if !role.covers(Role::Admin) {
+        ending::end_own_senders_of(tx, person.id)?;
+    }
     // Setting the same role again changes nothing: the first giver stays recorded.
     if person.role != role {
         tables::people::record_role_giver(tx, person.id, seq, Some(&giver))?;

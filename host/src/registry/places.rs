@@ -2,7 +2,7 @@
 //!
 //! A place ends with its identity, its channel or its person. Sends nothing. See [`crate::channels::notifications`].
 
-pub(super) mod ending;
+pub mod ending;
 
 use super::channels;
 use ending::{end, identity_entry};

@@ -259,7 +259,7 @@ fn restored_record_knows_no_declaration() {
     let notes = Notes::open();
     let host = &notes.host;
     notes.grant("a", "notes", &["--mine"]).ok();
-    host.ctl(&["channel", "add", "webhook", "ci", "--url", "http://127.0.0.1:9/"]).ok();
+    host.ctl(&["channel", "add", "webhook", "ci", "--url", "http://127.0.0.1:9/", "--agent", "a", "--yes"]).ok();
     host.ctl(&["channel", "own", "ci:builds", "--yes"]).ok();
     let file = crate::security::tamper::outside(host).join("b.backup").display().to_string();
     host.ctl(&["backup", "create", &file]).ok();

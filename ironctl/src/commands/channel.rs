@@ -61,7 +61,7 @@ pub enum Action {
         /// Sender, as CHANNEL:SENDER
         sender: String,
     },
-    /// Call the text of a sender without a person yours: in a group, it is no text of others for you
+    /// Count an account without a person as your own source: its messages are no text of others in your turns
     #[command(after_help = "Example:\n  ironctl channel own ci:builds")]
     Own {
         /// Sender, as CHANNEL:SENDER
@@ -70,7 +70,7 @@ pub enum Action {
         #[arg(long)]
         yes: bool,
     },
-    /// End that people call the text of a sender theirs, also of its earlier messages
+    /// Count the text of an account as text of others again, its earlier messages included
     #[command(after_help = "Example:\n  ironctl channel disown ci:builds")]
     Disown {
         /// Sender, as CHANNEL:SENDER

@@ -29,7 +29,7 @@ impl Finding {
             Self::DirectoryWritable { directory, .. } => format!("it can change the files in {directory}"),
             Self::DirectoryOwn { directory, .. } => format!("it takes text in {directory} for the person's own"),
             Self::AnswersOwn { tools, .. } => format!("it answers with the person's own text: {}", tools.join(", ")),
-            Self::SenderOwn { person, .. } => format!("its messages in a group are own text of {person}"),
+            Self::SenderOwn { person, .. } => format!("its messages in a group count as own text of {person}"),
             Self::TunnelOpen { host, .. } => {
                 format!("its commands send data to {host} that the host cannot read")
             }

@@ -3,6 +3,7 @@
 //! A declaration without the digest of its page records nothing. See [`crate::registry::channels::own_senders`].
 
 use super::view;
+use crate::api::agents;
 use crate::api::handler::{Answer, Body, Caller, Reply};
 use crate::gateway::review_page::Page;
 use crate::registry::channels::{self, Channel, own_senders};
@@ -10,6 +11,7 @@ use crate::registry::people::{record_refusal, refuse};
 use crate::registry::{self, Identity, Person};
 use axum::Json;
 use axum::extract::Path;
+use ironclaw_contract::seam::change::{ChangeKind, UnknownSenders};
 use ironclaw_operator::{self as operator, LedgerEvent, NewOwnSender, PersonPage};
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::refusal::{Decide, Denied, Refusal};
@@ -36,6 +38,8 @@ pub async fn add(
     Body(new): Body<NewOwnSender>,
 ) -> Reply<operator::Channel> {
     let hooks = api.about.hooks;
+    // More messages reach the agent, as by a wider connection.
+    agents::check_direct(&api.gateway, ChangeKind::Wiring, &person)?;
     let declared = api.state().decide(move |tx| {
         let found = known(tx, &person, &channel, &sender)?;
         own_senders::check(tx, &person, &found, &sender)?;
@@ -83,20 +87,19 @@ fn page(tx: &ReadTx<'_>, person: &Person, channel: &Channel, sender: &str) -> Re
     let (name, account) = (visible::name(&person.name), visible::name(&identity));
     let mut page = Page::default();
     page.heading("EFFECT");
-    page.sentence("  ", &format!("The messages of {account} in a group no longer count as text of others for {name}."));
-    let hearer = channel.agent.map(|agent| registry::agent_by_id(tx, agent)).transpose()?.flatten();
-    page.sentence(
-        "  ",
-        &match hearer {
-            Some(agent) => format!(
-                "Agent {} reads them, and does what {name} asks without asking about their text.",
-                visible::name(&agent.name)
-            ),
-            None => "No agent hears this channel now.".to_owned(),
-        },
-    );
+    page.sentence("  ", &format!("Messages of {account} no longer count as text of others in the turns of {name}."));
+    if let Some(agent) = channel.agent.map(|agent| registry::agent_by_id(tx, agent)).transpose()?.flatten() {
+        let agent = visible::name(&agent.name);
+        page.sentence("  ", &format!("Agent {agent} reads them; its calls for {name} no longer ask because of them."));
+    }
+    if channel.rules.unknown != UnknownSenders::Public {
+        page.sentence(
+            "  ",
+            "The host refuses messages of this account now, and then takes them. None of them gets an answer.",
+        );
+    }
     page.sentence("  ", "The account stays without a person: it gives no value, no receiver and no scope.");
-    page.sentence("  ", "What it quotes, forwards or attaches stays text of others.");
+    page.sentence("  ", "What it marks as quoted, forwarded or attached stays text of others.");
     page.heading("WARNINGS");
     page.sentence(
         "  !! ",
@@ -104,6 +107,10 @@ fn page(tx: &ReadTx<'_>, person: &Person, channel: &Channel, sender: &str) -> Re
             "EVERYONE who can write from this account, or who has the secret of channel {}, then steers the agent unasked while it works for {name}.",
             channel.name
         ),
+    );
+    page.sentence(
+        "  !! ",
+        "So does everyone whose words a program writes from it, such as the title of a commit or the text of an order.",
     );
     let people = registry::people(tx)?;
     let whose = |id| people.iter().find(|person| person.id == id).map_or("", |person| person.name.as_str());

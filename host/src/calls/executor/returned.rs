@@ -6,7 +6,7 @@
 
 use super::effect::ServerCall;
 use super::{Executor, Place};
-use crate::registry::mcp::{self, Server, own_text};
+use crate::registry::mcp::{self, Server};
 use crate::registry::tools::catalogue::ServerTool;
 use crate::sessions::store;
 use crate::turns::calls::{self, CallOutcome, ResultBody, ServerAnswer};
@@ -16,7 +16,7 @@ use ironclaw_judge::inputs::returned::{Known, Returned, returned};
 use ironclaw_judge::manifest::results::{ResultPath, argument_name};
 use ironclaw_judge::provenance::{Labels, sent};
 use ironclaw_state::{Error, ReadTx, WriteTx};
-use ironclaw_store::tables::server_values;
+use ironclaw_store::tables::{facts, server_values};
 use ironclaw_text::{lookalike, visible};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -110,7 +110,9 @@ pub(super) fn confirmed_server(
 ) -> Result<Option<Server>, Error> {
     let Some(server) = mcp::find(tx, &tool.server)? else { return Ok(None) };
     let is_same = mcp::service(&server.described) == answer.service && tool.pin == answer.pin;
-    let is_confirmed = own_text::is_confirmed_since_restore(tx, &server)?;
+    // A generation is at least the time of its begin.
+    let begun = i64::try_from(facts::generation(tx)?).unwrap_or(i64::MAX);
+    let is_confirmed = server.confirmed.as_ref().is_some_and(|confirmed| confirmed.1 >= begun);
     Ok(Some(server).filter(|_| is_same && is_confirmed))
 }
 

@@ -4,6 +4,7 @@ mod own_text;
 mod page;
 
 use super::kind::{Apply, Check, CheckContext, Prepared, Properties, Scope};
+use super::mounts::add_known_since;
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::writers;
 use crate::registry::live_settings::HostPolicy;
@@ -70,6 +71,9 @@ impl Check for McpConfirm {
             Likeness::Known(template) => facts["template"] = json!(template.name()),
             Likeness::LooksLike(template) => facts["looks_like"] = json!(template.name()),
             Likeness::Unknown => {}
+        }
+        if others.manifests.values().any(|manifest| !manifest.mine.is_empty()) {
+            add_known_since(tx, &mut facts)?;
         }
         if !unfit.is_empty() {
             facts["unfit"] = json!(unfit);

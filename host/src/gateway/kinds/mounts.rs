@@ -8,7 +8,7 @@ mod page;
 
 pub use check::check_allowable;
 pub(super) use check::{complete, describe_sources};
-pub(super) use own_directory::{add_ended, put_ended, refuse};
+pub(super) use own_directory::{add_ended, add_known_since, put_ended, put_known_since, refuse};
 pub use own_directory::{look_at, to_look_at};
 
 use super::kind::{Properties, Scope};

@@ -135,7 +135,9 @@ impl Parts for Wiring {
         match (self.unknown, self.from, self.ignored) {
             (UnknownSenders::Strict, ..) => {}
             (UnknownSenders::Request, ..) => page.add(
-                "The host refuses senders who are linked to no person, and tells owners and admins of them.".to_owned(),
+                "The host refuses senders who are linked to no person, and tells owners and admins of them. It takes messages of \
+                 accounts that people call theirs."
+                    .to_owned(),
             ),
             (UnknownSenders::Public, Senders::All, _) => page.warn(format!(
                 "EVERYONE who can write to channel {channel} can then speak to {agent}, and gets its answers, without tools and in a session \

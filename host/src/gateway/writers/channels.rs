@@ -3,6 +3,7 @@
 use super::authorised_entry;
 use crate::gateway::decide::proof::Authority;
 use crate::registry::channels::{Channel, Hears, Rules};
+use crate::registry::places::ending;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::seam::change::{Engage, Wiring};
@@ -34,6 +35,10 @@ pub fn wire<'a>(
             )));
         }
     };
+    // People called accounts theirs for the agent that heard the channel.
+    if hears.is_none() || channel.agent != Some(agent) {
+        ending::end_own_senders_on(tx, &channel.name)?;
+    }
     let Wiring { from, unknown, ignored, sharing, .. } = *wiring;
     let event = match hears {
         Some(hears) => {

@@ -1,7 +1,7 @@
 //! Senders on channels whose text a person calls theirs.
 //!
 //! Such a sender is linked to no person. Its messages keep the rights of a guest, and only in turns of this person is their text not text
-//! of others. Never a prefix, and never a whole channel. See [`crate::turns::context`].
+//! of others, from the declaration on. Never a prefix, and never a whole channel. See [`crate::turns::context`].
 
 use super::{Channel, OwnSender, find, guest_id, table};
 use crate::registry::people::{person_behind, refuse};
@@ -11,18 +11,18 @@ use ironclaw_operator::{Bound, DenialCode, LedgerEvent};
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::refusal::{Denied, Refusal};
 use ironclaw_store::tables::people::{Identity, Person};
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 /// Senders that one person calls theirs.
 const OWN_SENDERS_MAX: usize = 64;
 
-/// Returns the guests that a person calls theirs.
-pub fn guests_of(tx: &ReadTx<'_>, person: PersonId) -> Result<HashSet<PersonId>, ironclaw_state::Error> {
-    let mut guests = HashSet::new();
+/// Returns the guests that a person calls theirs, each with the time of the declaration, in milliseconds since the epoch.
+pub fn guests_of(tx: &ReadTx<'_>, person: PersonId) -> Result<HashMap<PersonId, i64>, ironclaw_state::Error> {
+    let mut guests = HashMap::new();
     for own in table::own_senders_of(tx, person)? {
         // The row ends with its channel.
         if let Some(channel) = find(tx, &own.channel)? {
-            guests.insert(guest_id(&channel, &own.sender));
+            guests.insert(guest_id(&channel, &own.sender), own.since);
         }
     }
     Ok(guests)
@@ -31,13 +31,18 @@ pub fn guests_of(tx: &ReadTx<'_>, person: PersonId) -> Result<HashSet<PersonId>,
 /// Checks that a person can call this sender theirs.
 ///
 /// # Errors
-/// Refuses a sender who is linked to a person, and records the refusal in the ledger.
+/// Refuses a sender who is linked to a person, and a channel without an agent, and records the refusal in the ledger.
 pub fn check(tx: &mut WriteTx<'_>, person: &Person, channel: &Channel, sender: &str) -> Result<(), Denied> {
     let identity = identity(channel, sender);
     if let Some(holder) = person_behind(tx, &identity)? {
         let message = format!("{identity} is linked to {} ({})", holder.name, holder.id);
         let hint = "only an account of no person can be called yours; the words of a person are that person's";
         let refusal = Refusal::new(DenialCode::IdentityInUse, message).hint(hint);
+        return refuse(tx, LedgerEvent::IdentityRefused, person.id, refusal);
+    }
+    if channel.agent.is_none() {
+        let refusal = Refusal::new(DenialCode::WiringUnknown, format!("no agent hears channel {}", channel.name));
+        let refusal = refusal.hint("connect one first: `ironctl agent connect AGENT CHANNEL`; another agent ends it");
         return refuse(tx, LedgerEvent::IdentityRefused, person.id, refusal);
     }
     let held = table::own_senders_of(tx, person.id)?;

@@ -7,14 +7,14 @@ use super::place::origin;
 use crate::registry::mounts::{Mount, own};
 use ironclaw_state::{Error, ReadTx};
 use ironclaw_store::tables::mcp::Server;
-use ironclaw_store::tables::{facts, server_values};
+use ironclaw_store::tables::server_values;
 use std::collections::BTreeSet;
 
 /// The reason why the answers of a server are text of others, although a person declared texts of them theirs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lost {
-    /// People did not confirm the server since the record was restored.
-    Restored,
+    /// Its manifests do not fit its listing, so no agent can get a tool of it.
+    Unfit,
     /// An agent sent this argument, as `TOOL.ARGUMENT`, of a tool that does more than read, or that the server no longer lists.
     Written(String),
     /// The server has a directory that someone could write.
@@ -25,18 +25,16 @@ impl Lost {
     /// Returns the reason, for the end of a sentence.
     pub fn words(&self) -> String {
         match self {
-            Self::Restored => "the server was not confirmed since the record was restored".to_owned(),
+            Self::Unfit => "its manifests do not fit its listing".to_owned(),
             Self::Written(argument) => format!("an agent sent {argument}, and the tool does more than read"),
-            Self::Directory(lost) => format!("of a directory of the server: {}", lost.words()),
+            Self::Directory(own::Lost::Writable) => "the server may write to a directory of its own".to_owned(),
+            Self::Directory(lost) => format!("a directory of the server: {}", lost.words()),
         }
     }
 }
 
 /// Returns the reason why declarations of a server have no effect. `reading` has the arguments that belong to reading tools alone.
 pub fn lost(tx: &ReadTx<'_>, server: &Server, reading: &BTreeSet<String>) -> Result<Option<Lost>, Error> {
-    if !is_confirmed_since_restore(tx, server)? {
-        return Ok(Some(Lost::Restored));
-    }
     let sent = server_values::sent_arguments(tx, &origin(&server.described))?;
     if let Some(written) = sent.into_iter().find(|argument| !reading.contains(argument)) {
         return Ok(Some(Lost::Written(written)));
@@ -51,11 +49,4 @@ pub fn lost(tx: &ReadTx<'_>, server: &Server, reading: &BTreeSet<String>) -> Res
         let read_only = mount.read_only == Some(true);
         own::lost(&Mount { source, target, read_only, mine: None }, &written).map(Lost::Directory)
     }))
-}
-
-/// Returns whether people confirmed a server since the last restore of the record.
-pub fn is_confirmed_since_restore(tx: &ReadTx<'_>, server: &Server) -> Result<bool, Error> {
-    // A generation is at least the time of its begin.
-    let begun = i64::try_from(facts::generation(tx)?).unwrap_or(i64::MAX);
-    Ok(server.confirmed.as_ref().is_some_and(|confirmed| confirmed.1 >= begun))
 }

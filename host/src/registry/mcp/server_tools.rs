@@ -112,8 +112,10 @@ impl Kept {
 pub fn lost_declarations(tx: &ReadTx<'_>, server: &Server) -> Result<Option<own_text::Lost>, ironclaw_state::Error> {
     let texts = Texts::from_server(server.clone());
     let tools = texts.map(|texts| KEPT.with_borrow_mut(|kept| kept.tools(server.name(), texts))).transpose()?;
-    let reading = tools.iter().flat_map(|tools| tools.values()).find_map(|tool| tool.reading.clone());
-    own_text::lost(tx, server, &reading.unwrap_or_default())
+    match tools.iter().flat_map(|tools| tools.values()).find_map(|tool| tool.reading.clone()) {
+        Some(reading) => own_text::lost(tx, server, &reading),
+        None => Ok(Some(own_text::Lost::Unfit)),
+    }
 }
 
 /// Returns the tool with a manifest by which every call needs a person.

@@ -4,7 +4,7 @@ use ironclaw_contract::ids::PersonId;
 use ironclaw_ledger::Entry;
 use ironclaw_operator::LedgerEvent;
 use ironclaw_state::WriteTx;
-use ironclaw_store::tables::channels;
+use ironclaw_store::tables::channels::{self, OwnSender};
 use ironclaw_store::tables::notifications::{self as table, place_of, places};
 use ironclaw_store::tables::people::Identity;
 
@@ -51,6 +51,29 @@ pub fn end_own_sender(tx: &mut WriteTx<'_>, sender: &Identity, by: PersonId) -> 
         sender_entry(LedgerEvent::SenderDisowned, sender, by).append(tx)?;
     }
     Ok(was_own)
+}
+
+/// Ends that a person calls senders theirs, because they no longer have the role for it.
+pub fn end_own_senders_of(tx: &mut WriteTx<'_>, person: PersonId) -> Result<(), ironclaw_state::Error> {
+    let ended = channels::own_senders_of(tx, person)?;
+    channels::delete_own_senders_of(tx, person)?;
+    disowned(tx, ended, "the person has no role for it any longer")
+}
+
+/// Ends that people call senders of a channel theirs, because another agent hears it, or none.
+pub fn end_own_senders_on(tx: &mut WriteTx<'_>, channel: &str) -> Result<(), ironclaw_state::Error> {
+    let ended = channels::own_senders(tx, channel)?;
+    channels::delete_own_senders_on(tx, channel)?;
+    disowned(tx, ended, "the channel has another agent, or none")
+}
+
+fn disowned(tx: &mut WriteTx<'_>, ended: Vec<OwnSender>, reason: &str) -> Result<(), ironclaw_state::Error> {
+    for OwnSender { channel, sender, .. } in ended {
+        let identity = Identity { channel: channel.clone(), sender };
+        let entry = Entry::new(LedgerEvent::SenderDisowned).with("channel", channel);
+        entry.with("identity_digest", identity.digest()).reason(reason).append(tx)?;
+    }
+    Ok(())
 }
 
 /// Returns the entry of an event about a sender who is linked to no person.

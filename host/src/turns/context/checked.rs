@@ -10,7 +10,8 @@ use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_judge::provenance::{Labels, Provenance};
 use ironclaw_state::ReadTx;
-use std::collections::HashSet;
+use ironclaw_store::tables::messages;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// One part of a checked context.
@@ -70,8 +71,10 @@ pub fn item_numbers(checked: &[Checked]) -> Vec<(ItemId, u64)> {
 pub struct Others {
     /// The turns that work for another principal.
     pub turns: HashSet<TurnId>,
-    /// The guests whose text the person calls theirs.
-    pub own_guests: HashSet<PersonId>,
+    /// Answers to questions, by option, of another person.
+    pub answers: HashSet<ItemId>,
+    /// The guests whose text the person calls theirs, each with the time of the declaration, in milliseconds since the epoch.
+    pub own_guests: HashMap<PersonId, i64>,
 }
 
 impl Others {
@@ -83,10 +86,37 @@ impl Others {
         let own = turn::working_for(tx, &turns, &turn.principal)?;
         let own_guests = match turn.principal.parse() {
             Ok(person) => own_senders::guests_of(tx, person)?,
-            Err(_) => HashSet::new(),
+            Err(_) => HashMap::new(),
         };
-        Ok(Self { turns: turns.difference(&own).copied().collect(), own_guests })
+        let answers = answers_of_others(tx, turn, checked)?;
+        Ok(Self { turns: turns.difference(&own).copied().collect(), answers, own_guests })
     }
+
+    /// Returns whether the person calls the text of this author in an item theirs. Its text from before the declaration stays text of others.
+    fn is_own(&self, author: PersonId, item: &Recorded) -> bool {
+        self.own_guests.get(&author).is_some_and(|since| item.tuple.issued_at > *since)
+    }
+}
+
+/// Returns the messages among these items that a model wrote and another person than that of the turn chose: answers by option.
+fn answers_of_others(
+    tx: &ReadTx<'_>,
+    turn: &Turn,
+    checked: &[Checked],
+) -> Result<HashSet<ItemId>, ironclaw_state::Error> {
+    let mut of_others = HashSet::new();
+    for item in checked.iter().filter_map(Checked::item).filter(|item| item.tuple.kind == ItemKind::Message) {
+        let spans = item.spans();
+        let is_chosen = spans.iter().any(|span| span.author == Author::Model)
+            && !spans.iter().any(|span| matches!(span.author, Author::Person { .. }));
+        if is_chosen {
+            let message = messages::find(tx, item.tuple.item.message())?;
+            if message.is_none_or(|message| message.principal != turn.principal) {
+                of_others.insert(item.tuple.item);
+            }
+        }
+    }
+    Ok(of_others)
 }
 
 /// Returns the labels of an output over this context in a turn of this person. The text of another author counts as text of others here,
@@ -98,14 +128,15 @@ pub fn output_labels(checked: &[Checked], principal: &str, others: &Others) -> L
         item.tuple.kind == ItemKind::Message
             && !begin.as_deref().is_some_and(|begin| is_all_typed(&item.tuple.authors, begin))
             && item.spans().iter().any(|span| match &span.author {
-                Author::Person { person } => Some(*person) != principal && !others.own_guests.contains(person),
+                Author::Person { person } => Some(*person) != principal && !others.is_own(*person, item),
                 _ => false,
             })
     };
     let labels_here = |part: &Checked| match part {
         Checked::Item(item) => {
             let recorded = Labels::recorded(&item.tuple.labels);
-            let is_of_others = item.tuple.turn.is_some_and(|turn| others.turns.contains(&turn));
+            let is_of_others = item.tuple.turn.is_some_and(|turn| others.turns.contains(&turn))
+                || others.answers.contains(&item.tuple.item);
             let is_foreign = recorded.has_foreign() || is_of_others || anothers(item);
             recorded.join(if is_foreign { Labels::from_provenance(Provenance::Others) } else { Labels::NONE })
         }

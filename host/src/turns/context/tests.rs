@@ -112,6 +112,20 @@ fn text_of_another_person_makes_an_output_external() {
 }
 
 #[test]
+fn answer_by_option_is_of_the_person_who_chose() {
+    with_fixture(|mut fixture| {
+        let asked = fixture.ask(BOB, "!from bob");
+        fixture.answer("which one?");
+        let chosen = fixture.choose(BOB, "the red one", asked);
+        assert_eq!(fixture.labels_over(&[chosen]), [Label::LlmDerived], "of his own turn");
+        fixture.answer("for bob");
+        let anns = fixture.ask(ANN, "!from ann");
+        assert_eq!(fixture.labels_over(&[anns]), [Label::LlmDerived]);
+        assert_eq!(fixture.labels_over(&[chosen, anns]), [Label::External, Label::LlmDerived]);
+    });
+}
+
+#[test]
 fn authors_that_one_person_typed_need_no_parser() {
     let [ann, bob] = [PersonId::new(), PersonId::new()];
     let by = |person| Span { author: Author::Person { person }, bytes: 12 };

@@ -270,6 +270,16 @@ pub fn insert_own_sender(tx: &mut WriteTx<'_>, new: &OwnSender) -> Result<(), Er
     tx.execute(sql, params![new.channel, new.sender, new.person, new.since]).map(drop)
 }
 
+/// Deletes the senders that a person calls theirs.
+pub fn delete_own_senders_of(tx: &mut WriteTx<'_>, person: PersonId) -> Result<(), Error> {
+    tx.execute("DELETE FROM own_senders WHERE person_id = ?1", [person]).map(drop)
+}
+
+/// Deletes the senders on a channel that people call theirs.
+pub fn delete_own_senders_on(tx: &mut WriteTx<'_>, channel: &str) -> Result<(), Error> {
+    tx.execute("DELETE FROM own_senders WHERE channel = ?1", [channel]).map(drop)
+}
+
 /// Deletes all senders that people call theirs. Returns their number.
 pub fn delete_own_senders(tx: &mut WriteTx<'_>) -> Result<usize, Error> {
     tx.execute("DELETE FROM own_senders", [])

@@ -239,3 +239,8 @@ pub fn put_login(tx: &mut WriteTx<'_>, login: &Login) -> Result<(), Error> {
 pub fn delete_login(tx: &mut WriteTx<'_>, server: &str) -> Result<(), Error> {
     tx.execute("DELETE FROM mcp_logins WHERE server = ?1", [server]).map(drop)
 }
+
+/// Ends that people call answers of servers theirs. Returns the number of servers.
+pub fn end_declared_answers(tx: &mut WriteTx<'_>) -> Result<usize, Error> {
+    tx.execute("UPDATE mcp_servers SET mine = '{}' WHERE mine <> '{}'", [])
+}

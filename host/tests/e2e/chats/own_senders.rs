@@ -1,7 +1,7 @@
 //! Tests of senders that a person calls theirs: their text is not text of others in the turns of this person, and gives no right.
 
 use super::authority::{host_with, model, own_lines, reasons, sent};
-use super::{connect, say, send};
+use super::{asks, connect, say, send};
 use crate::support::client::{Raw, check_refused};
 use crate::support::hooks::{Hook, Receiver, add_shop};
 use crate::support::host_fixture::{TestHost, wait_for};
@@ -86,9 +86,15 @@ fn own_sender_asks_no_more_and_gives_no_right() {
     connect(&host, &["--sharing", "shared", "--unknown", "public", "--from", "all"]);
     let asked = say(&hook, "t1", "ci", "hello", &json!({ "group": "g5" }));
     assert_eq!(labels(&host, &asked), r#"["External"]"#);
+    connect(&host, &["--sharing", "shared", "--from", "all"]);
+    say(&hook, "t2", "ci", "hello", &json!({ "group": "g5" }));
+    assert_eq!(asks(&host).last(), Some(&false), "no answer where other strangers are refused");
     host.ctl(&["channel", "disown", "shop:ci"]).ok();
     assert_eq!(refused_for("n5", "ann", ALLOWED, "g1"), ["call_origin"], "the end holds for earlier messages");
-    assert_eq!((host.entries("sender.declared").len(), host.entries("sender.disowned").len()), (2, 1));
+    declare(&host);
+    assert_eq!(refused_for("n6", "ann", ALLOWED, "g1"), ["call_origin"], "another declaration revives no message");
+    host.ctl(&["channel", "disown", "shop:ci"]).ok();
+    assert_eq!((host.entries("sender.declared").len(), host.entries("sender.disowned").len()), (3, 2));
     assert_eq!(sent(&receiver), 2);
     host.ctl(&["audit", "verify"]).ok();
 }
@@ -102,6 +108,19 @@ fn declaration_ends_with_its_channel_and_at_a_link() {
     assert!(own(&host).is_null(), "the account is a person's now");
     host.ctl(&["person", "unlink", "Builder", "shop:ci"]).ok();
     assert!(own(&host).is_null(), "an earlier yes does not come back");
+    declare(&host);
+    host.agent("b");
+    host.ctl(&["agent", "connect", "b", "shop", "--yes"]).ok();
+    assert!(own(&host).is_null(), "another agent hears the channel");
+    host.ctl(&["agent", "disconnect", "b", "shop"]).ok();
+    assert_eq!(host.ctl_error(&["channel", "own", "shop:ci", "--yes"])["code"], "wiring_unknown");
+    connect(&host, &[]);
+    let admin = Raw::add_person(&host, "Carol", &["--role", "admin"]);
+    let page = admin.ask("POST", "/v1/channels/shop/own_senders/ci/review", "").1;
+    let shown = json!({ "shown": page["shown_digest"] }).to_string();
+    assert_eq!(admin.ask("POST", "/v1/channels/shop/own_senders/ci", &shown).0, 200);
+    host.ctl(&["person", "set", "Carol", "--role", "member"]).ok();
+    assert!(own(&host).is_null(), "the person has no role for it any longer");
     declare(&host);
     host.ctl(&["channel", "remove", "shop", "--yes"]).ok();
     let (_receiver, hook) = add_shop(&host);

@@ -8,7 +8,7 @@ use crate::channels::inbound::identity::Authenticated;
 use crate::registry::Agent;
 use crate::registry::channels::{Channel, Hears};
 use crate::sessions::store::Session;
-use ironclaw_contract::seam::change::{Senders, Wiring};
+use ironclaw_contract::seam::change::{Senders, UnknownSenders, Wiring};
 use ironclaw_operator::DenialCode;
 use ironclaw_state::ReadTx;
 use ironclaw_store::refusal::Refusal;
@@ -35,7 +35,8 @@ pub enum Engaged {
 /// Returns whether the rules let messages of this sender open a turn.
 pub(super) fn hears_sender(channel: &Channel, message: &Authenticated) -> bool {
     match channel.rules.from {
-        Senders::All => true,
+        // A sender that a person calls theirs is context where other strangers are refused.
+        Senders::All => message.person().is_some() || channel.rules.unknown == UnknownSenders::Public,
         Senders::Known => message.person().is_some(),
     }
 }

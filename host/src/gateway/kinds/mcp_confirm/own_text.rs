@@ -32,8 +32,13 @@ pub(super) fn declared(
     let proposer = proposer(tx, approved)?;
     let person = |tool: &str, manifest: &Manifest| {
         let is_listed = seen.as_ref().is_some_and(|seen| seen.beside(confirmed.as_ref(), tool) == McpListed::Same);
-        let is_same = is_listed && before.get(tool).is_some_and(|before| before.mine == manifest.mine);
-        server.mine.get(tool).copied().filter(|_| is_same).or(proposer)
+        let held = server.mine.get(tool).copied();
+        match before.get(tool).filter(|_| is_listed) {
+            // The page only names it, so it keeps its person, or none since a restore of the record.
+            Some(before) if before == manifest => held,
+            Some(before) if before.mine == manifest.mine => held.or(proposer),
+            Some(_) | None => proposer,
+        }
     };
     Ok(now.into_iter().filter_map(|(tool, manifest)| person(&tool, &manifest).map(|person| (tool, person))).collect())
 }

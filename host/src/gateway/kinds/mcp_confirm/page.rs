@@ -3,6 +3,7 @@
 //! The table has the whole manifests, so the fields of the change are details.
 
 use crate::gateway::kinds::kind::Page;
+use crate::gateway::kinds::mounts::put_known_since;
 use crate::gateway::review_page::effects::Effects;
 use ironclaw_contract::seam::change::McpConfirm;
 use ironclaw_text::excerpt::start;
@@ -111,6 +112,7 @@ fn put_warnings(page: &mut Effects<'_>, tools: &[Value]) {
              note, it can STEER the agent without a question."
         ));
     }
+    put_known_since(page);
     let listed = |word: &str| -> Vec<&str> {
         tools.iter().filter(|tool| tool["listed"] == word).map(|tool| text_of(&tool["name"])).collect()
     };

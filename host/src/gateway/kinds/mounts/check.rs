@@ -43,7 +43,9 @@ impl Check for Vec<Mount> {
     fn facts(&self, tx: &ReadTx<'_>, _policy: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
         let mut facts = json!({ "sources": describe_sources(self) });
         own_directory::add_ended(tx, &mut facts, self)?;
-        own_directory::add_known_since(tx, &mut facts, self)?;
+        if self.iter().any(|mount| mount.mine == Some(true)) {
+            own_directory::add_known_since(tx, &mut facts)?;
+        }
         Ok(facts)
     }
 }

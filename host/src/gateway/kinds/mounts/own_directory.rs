@@ -20,10 +20,11 @@ use ironclaw_state::ReadTx;
 use ironclaw_store::refusal::{Denied, Refusal};
 use ironclaw_store::tables::facts;
 use ironclaw_text::excerpt::quoted;
+use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
 use serde_json::{Value, json};
-use std::fs;
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Entries of a directory and of those below it. A walk of more would hold the request for too long.
@@ -117,8 +118,15 @@ pub fn refuse(source: &str, why: &str) -> Refusal {
 }
 
 /// Returns the first entry for which a directory is not of one author: a link out of it, a file with a second name, another file system.
+/// Reaches no other file system: one that does not answer would hold the request.
 fn walk(top: &Path) -> io::Result<Option<String>> {
-    let device = top.symlink_metadata()?.dev();
+    if let Some(mounted) = Mounts::read()?.below(top) {
+        let name = quoted(mounted.strip_prefix(top).unwrap_or(&mounted).display());
+        return Ok(Some(format!("{name} is on another file system")));
+    }
+    let directory = (OFlag::O_PATH | OFlag::O_DIRECTORY).bits();
+    let opened = File::options().read(true).custom_flags(directory).open(top)?;
+    let device = opened.metadata()?.dev();
     let (mut left, mut seen) = (vec![top.to_owned()], 0);
     while let Some(directory) = left.pop() {
         for entry in fs::read_dir(&directory)? {
@@ -132,7 +140,7 @@ fn walk(top: &Path) -> io::Result<Option<String>> {
             if found.dev() != device {
                 return Ok(Some(format!("{name} is on another file system")));
             }
-            if found.is_symlink() && !stays_below(top, &path) {
+            if found.is_symlink() && !stays_below(&opened, path.strip_prefix(top).unwrap_or(&path)) {
                 return Ok(Some(format!("the link {name} leads out of it, or nowhere")));
             }
             if found.is_file() && found.nlink() > 1 {
@@ -146,8 +154,10 @@ fn walk(top: &Path) -> io::Result<Option<String>> {
     Ok(None)
 }
 
-fn stays_below(top: &Path, link: &Path) -> bool {
-    link.canonicalize().is_ok_and(|real| real.starts_with(top))
+/// Returns whether a link leads to a file or a directory below `top`, on the same file system.
+fn stays_below(top: &File, link: &Path) -> bool {
+    let below = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_XDEV | ResolveFlag::RESOLVE_NO_MAGICLINKS;
+    openat2(top, link, OpenHow::new().flags(OFlag::O_PATH | OFlag::O_CLOEXEC).resolve(below)).is_ok()
 }
 
 /// Adds the directories to the facts of a change that are no longer a person's after it.
@@ -161,25 +171,21 @@ pub fn add_ended(tx: &ReadTx<'_>, facts: &mut Value, wanted: &[Mount]) -> Result
     Ok(())
 }
 
-/// Adds the time to the facts of a declaration before which the record does not know all grants for writing. Only a restored record has it.
-pub(super) fn add_known_since(
-    tx: &ReadTx<'_>,
-    facts: &mut Value,
-    wanted: &[Mount],
-) -> Result<(), ironclaw_state::Error> {
+/// Adds the time to the facts of a declaration before which the record does not know all writers. Only a restored record has it.
+pub fn add_known_since(tx: &ReadTx<'_>, facts: &mut Value) -> Result<(), ironclaw_state::Error> {
     let generation = facts::generation(tx)?;
-    if generation > 0 && wanted.iter().any(|mount| mount.mine == Some(true)) {
-        facts["grants_known_since"] = json!(rfc3339(i64::try_from(generation).unwrap_or(i64::MAX)));
+    if generation > 0 {
+        facts["writers_known_since"] = json!(rfc3339(i64::try_from(generation).unwrap_or(i64::MAX)));
     }
     Ok(())
 }
 
-/// Warns that a restored record does not know who could write to a directory before.
-pub(super) fn put_known_since(page: &mut Effects<'_>) {
+/// Warns that a restored record does not know who could write to a declared source before.
+pub fn put_known_since(page: &mut Effects<'_>) {
     let facts = page.facts;
-    if let Some(since) = facts["grants_known_since"].as_str() {
+    if let Some(since) = facts["writers_known_since"].as_str() {
         page.warn(format!(
-            "This record was RESTORED at {since}. It does not know which agents could write to the directory between the backup and that time."
+            "This record was RESTORED at {since}. It does not know what agents could write, and wrote, between the backup and that time."
         ));
     }
 }

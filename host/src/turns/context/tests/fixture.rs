@@ -1,7 +1,8 @@
 //! A fixture: a conversation in a real record, with a sandbox that requests all items that the host names.
 
-use super::super::{Checked, ItemCache, OutputBody, Reader, Unanswered, check, compose};
+use super::super::{Checked, ItemCache, Others, OutputBody, Reader, Unanswered, check, compose, output_labels};
 use crate::channels::inbound::channel::Received;
+use crate::channels::inbound::inbox::answer;
 use crate::channels::inbound::scope::tests::received;
 use crate::channels::inbound::{identity, inbox, routing};
 use crate::channels::outbound::delivery;
@@ -19,15 +20,16 @@ use crate::turns::items::{self, NewItem};
 use crate::turns::turn::TurnEnd;
 use crate::turns::turn::{self, Close, Turn};
 use ironclaw_contract::canonical::{self, Digest};
-use ironclaw_contract::ids::{BootId, CallId, ItemId, MessageId, PersonId};
+use ironclaw_contract::ids::{BootId, CallId, ItemId, MessageId, PersonId, QuestionId};
 use ironclaw_contract::seam::change::{Engage, Packages, Senders, UnknownSenders, Wiring};
 use ironclaw_contract::seam::egress::{Commands, Egress};
 use ironclaw_contract::seam::message::{Author, Span};
-use ironclaw_contract::seam::seal::ItemKind;
+use ironclaw_contract::seam::seal::{ItemKind, Label};
 use ironclaw_contract::seam::socket::{Context, RefusalCode};
 use ironclaw_judge::egress::Loopback;
 use ironclaw_judge::inputs::Inputs;
 use ironclaw_judge::provenance::{Labelled, Labels, Provenance};
+use ironclaw_judge::{Classes, Principal};
 use ironclaw_model::{Cut, Prompt};
 use ironclaw_operator::{ChannelKind, MessageFile};
 use ironclaw_state::WriteTx;
@@ -156,6 +158,37 @@ impl Fixture<'_, '_> {
             routing::route(self.tx, known, &crate::registry::quota::Config::default(), u32::MAX, &self.wrapping)
                 .expect("heard");
         inbox::record(self.tx, &routed, &self.wrapping, &self.sealer).expect("taken").message
+    }
+
+    /// Records that a person chose an option with this text, and opens the turn that it asks for.
+    pub(super) fn choose(&mut self, sender: &str, text: &str, asked_in: MessageId) -> MessageId {
+        let session = self.session();
+        let person = registry::person_of(self.tx, "desk", sender).expect("read").expect("a person").id;
+        let answer = answer::Answer {
+            session: &session,
+            question: QuestionId::new(),
+            asked: "Which one?",
+            choice: answer::Choice::Option { number: 1, text },
+            person,
+            principal_kind: Principal::Person,
+            scope: Classes::NONE,
+            binds_contained: false,
+            labels: Labels::NONE,
+            root: asked_in,
+        };
+        let recorded = answer::record(self.tx, &answer, &self.wrapping, &self.sealer).expect("recorded");
+        self.open();
+        recorded.message
+    }
+
+    /// Returns the labels of an output over these items alone.
+    pub(super) fn labels_over(&mut self, messages: &[MessageId]) -> Vec<Label> {
+        let (mut checked, _) = self.checked();
+        checked.retain(|part| part.item().is_some_and(|item| messages.iter().any(|of| of.item() == item.tuple.item)));
+        assert_eq!(checked.len(), messages.len());
+        let turn = self.turn();
+        let others = Others::read(self.tx, &turn, &checked).expect("read");
+        output_labels(&checked, &turn.principal, &others).list()
     }
 
     pub(super) fn notify(&mut self, text: &str) {
