@@ -62,7 +62,7 @@ pub enum Action {
         sender: String,
     },
     /// Count an account without a person as your own source: its messages are no text of others in your turns
-    #[command(after_help = "Example:\n  ironctl channel own ci:builds")]
+    #[command(after_help = "Example:\n  ironctl channel own desk:monitor")]
     Own {
         /// Sender, as CHANNEL:SENDER
         sender: String,
@@ -71,7 +71,7 @@ pub enum Action {
         yes: bool,
     },
     /// Count the text of an account as text of others again, its earlier messages included
-    #[command(after_help = "Example:\n  ironctl channel disown ci:builds")]
+    #[command(after_help = "Example:\n  ironctl channel disown desk:monitor")]
     Disown {
         /// Sender, as CHANNEL:SENDER
         sender: String,
