@@ -129,7 +129,11 @@ async fn damaged(launcher: &Launcher, good: &Spec) -> Value {
     let killed = full(launcher).await;
     for pid in &killed {
         let pid = nix::unistd::Pid::from_raw(i32::try_from(*pid).expect("a process id"));
-        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).expect("it is ours");
+        match nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL) {
+            // The launcher may replace one on its own meanwhile.
+            Ok(()) | Err(nix::errno::Errno::ESRCH) => {}
+            Err(error) => panic!("{pid} is ours: {error}"),
+        }
     }
     let begun = Instant::now();
     let is_alive = |pid: &u32| {

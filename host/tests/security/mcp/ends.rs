@@ -146,8 +146,9 @@ fn killed_server_or_sandbox_leaves_one_act_and_an_unknown() {
     // The process of the server, during a call.
     let message = raw.send("a", "/allow send -- use local__hang");
     let states = host.home.join("mcp/local");
-    let has_acted =
-        || std::fs::read_dir(&states).is_ok_and(|all| all.flatten().any(|state| state.path().join("hung").exists()));
+    // A server that is killed between the opening of the file and its writing did not act.
+    let is_written = |state: &std::path::Path| std::fs::read(state.join("hung")).is_ok_and(|acts| !acts.is_empty());
+    let has_acted = || std::fs::read_dir(&states).is_ok_and(|all| all.flatten().any(|state| is_written(&state.path())));
     wait_for("the act", has_acted);
     assert!(kill_all(&host, "perl") > 0);
     answered(&host, &message);
