@@ -43,7 +43,7 @@ fn stocked(launcher: &Launcher) -> Vec<u32> {
     let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", launcher.pid())).unwrap_or_default();
     let is_stocked =
         |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "ic-stock\n");
-    children.split_whitespace().filter_map(|pid| pid.parse().ok()).filter(is_stocked).collect()
+    children.split_whitespace().filter_map(|pid| pid.parse().ok()).filter(is_stocked).filter(is_alive).collect()
 }
 
 async fn launch(launcher: &Launcher, supply: Supply, spec: Spec) -> (Jailed, UnixStream) {
@@ -123,24 +123,30 @@ fn marks_in(pid: u32) -> Option<Vec<String>> {
     Some(marks)
 }
 
+/// Kills a process. Returns false if it had ended.
+fn is_killed(pid: &u32) -> bool {
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(*pid).expect("a process id"));
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).is_ok()
+}
+
+fn is_alive(pid: &u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    status.contains("State:") && !status.contains("State:\tZ")
+}
+
 /// Kills the jails in stock and launches another one.
 async fn damaged(launcher: &Launcher, good: &Spec) -> Value {
-    drop(launch(launcher, Supply::Demand, good.clone()).await);
-    let killed = full(launcher).await;
-    for pid in &killed {
-        let pid = nix::unistd::Pid::from_raw(i32::try_from(*pid).expect("a process id"));
-        match nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL) {
-            // The launcher may replace one on its own meanwhile.
-            Ok(()) | Err(nix::errno::Errno::ESRCH) => {}
-            Err(error) => panic!("{pid} is ours: {error}"),
+    let begun = Instant::now();
+    let mut killed = Vec::new();
+    // A mount of another test ends the stock, and the next launch makes another one.
+    while killed.is_empty() && begun.elapsed() < 3 * PATIENCE {
+        drop(launch(launcher, Supply::Demand, good.clone()).await);
+        killed = full(launcher).await;
+        if !killed.iter().all(is_killed) {
+            killed.clear();
         }
     }
-    let begun = Instant::now();
-    let is_alive = |pid: &u32| {
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        status.contains("State:") && !status.contains("State:\tZ")
-    };
-    while killed.iter().any(is_alive) && begun.elapsed() < PATIENCE {
+    while killed.iter().any(is_alive) && begun.elapsed() < 3 * PATIENCE {
         tokio::task::yield_now().await;
     }
     let (jailed, _link) = launch(launcher, Supply::Any, good.clone()).await;

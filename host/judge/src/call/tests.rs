@@ -315,6 +315,8 @@ fn request_to_a_typed_address_sends_what_has_no_other_address() {
     };
     assert_eq!(remove(&typed).reasons()[0], DenialCode::CallOrigin, "the person typed no DELETE");
     assert_eq!(remove(&["https://a.example/notes", "DELETE"]).permitted(), Class::Send);
+    let run = Case { principal: Principal::Schedule, ..post(&typed, "tulips") };
+    assert_eq!(run.denied(), DenialCode::CallSchedule, "the list of the schedule decides first");
     let missing = Case { granted: Some(Granted::Missing(DenialCode::EgressNewPath)), ..post(&typed, "tulips") };
     assert_eq!(missing.reasons(), [DenialCode::EgressNewPath]);
 }
