@@ -291,7 +291,7 @@ fn removed_view(removed: Removal, before: LostAccess, sessions: u64) -> RemovedP
 }
 
 /// Reads an identity, and records the refusal of a malformed one in the ledger.
-fn read_identity(tx: &mut WriteTx<'_>, text: &str, by: PersonId) -> Result<Identity, Denied> {
+pub(super) fn read_identity(tx: &mut WriteTx<'_>, text: &str, by: PersonId) -> Result<Identity, Denied> {
     text.parse().or_else(|refusal| refuse(tx, LedgerEvent::IdentityRefused, by, refusal))
 }
 

@@ -161,16 +161,16 @@ impl Gateway {
         agent: Option<String>,
         change: &Change,
     ) -> Result<(), Denied<Error>> {
-        let Change::Mounts(_) = change else { return Ok(()) };
+        let Change::Mounts(wanted) = change else { return Ok(()) };
         let requester = Requester::Person(by.id);
-        let (all, by, change) = (Arc::clone(self), by.clone(), change.clone());
+        let (all, by, wanted) = (Arc::clone(self), by.clone(), wanted.clone());
         let read = self.record.state.read(move |tx| {
             let agent = agent.map(|name| registry::named_agent(tx, &by, &name)).transpose();
             let Ok(Some(agent)) = agent else { return Ok(Vec::new()) };
             if check_requester(tx, &by, ChangeKind::Mounts, Some(&agent)).is_err() {
                 return Ok(Vec::new());
             }
-            kinds::to_look_at(tx, &all.now().host_policy, &agent, &change)
+            kinds::to_look_at(tx, &all.now().host_policy, &agent, wanted)
         });
         let sources: Vec<String> = read.await.map_err(|error: ironclaw_state::Error| Error::from(error))?;
         if sources.is_empty() {

@@ -3,19 +3,19 @@
 //! A declaration without the digest of its page records nothing. See [`crate::registry::channels::own_senders`].
 
 use super::view;
-use crate::api::agents;
 use crate::api::handler::{Answer, Body, Caller, Reply};
+use crate::api::{agents, people};
 use crate::gateway::review_page::Page;
 use crate::registry::channels::{self, Channel, own_senders};
-use crate::registry::people::{record_refusal, refuse};
+use crate::registry::people::refuse;
 use crate::registry::{self, Identity, Person};
 use axum::Json;
 use axum::extract::Path;
 use ironclaw_contract::seam::change::{ChangeKind, UnknownSenders};
 use ironclaw_operator::{self as operator, LedgerEvent, NewOwnSender, PersonPage};
 use ironclaw_state::{ReadTx, WriteTx};
-use ironclaw_store::refusal::{Decide, Denied, Refusal};
-use ironclaw_text::{confusable, visible};
+use ironclaw_store::refusal::{Decide, Denied};
+use ironclaw_text::visible;
 
 /// `POST /v1/channels/{channel}/own_senders/{sender}/review`: the page of a declaration. Records nothing.
 pub async fn review(
@@ -23,9 +23,9 @@ pub async fn review(
     Path((channel, sender)): Path<(String, String)>,
 ) -> Reply<PersonPage> {
     let shown = api.state().decide(move |tx| {
-        let found = known(tx, &person, &channel, &sender)?;
-        own_senders::check(tx, &person, &found, &sender)?;
-        Ok(page(tx, &person, &found, &sender)?)
+        let (found, identity) = known(tx, &person, &channel, &sender)?;
+        own_senders::check(tx, &person, &found, &identity)?;
+        Ok(page(tx, &person, &found, &identity)?)
     });
     let shown = shown.await.map_err(|denied: Denied| Answer::from(denied))?;
     Ok(Json(crate::api::page::view(shown)))
@@ -41,14 +41,14 @@ pub async fn add(
     // More messages reach the agent, as by a wider connection.
     agents::check_direct(&api.gateway, ChangeKind::Wiring, &person)?;
     let declared = api.state().decide(move |tx| {
-        let found = known(tx, &person, &channel, &sender)?;
-        own_senders::check(tx, &person, &found, &sender)?;
+        let (found, identity) = known(tx, &person, &channel, &sender)?;
+        own_senders::check(tx, &person, &found, &identity)?;
         let hint = "`ironctl channel own` shows the page; in a script add --yes";
-        let page = page(tx, &person, &found, &sender)?;
+        let page = page(tx, &person, &found, &identity)?;
         if let Err(refusal) = crate::api::page::check_seen(&page, new.shown.as_ref(), hint) {
             return refuse(tx, LedgerEvent::IdentityRefused, person.id, refusal);
         }
-        own_senders::declare(tx, &person, &found, &sender)?;
+        own_senders::declare(tx, &person, identity)?;
         Ok::<_, Denied>(view(tx, &found, hooks)?)
     });
     Ok(Json(declared.await?))
@@ -62,29 +62,31 @@ pub async fn end(
     let hooks = api.about.hooks;
     let ended = api.state().decide(move |tx| {
         let found = channels::known(tx, Some(&person), &channel)?;
-        own_senders::end(tx, &found, &sender, person.id)?;
+        let identity = Identity { channel: found.name.clone(), sender };
+        own_senders::end(tx, &identity, person.id)?;
         Ok::<_, Denied>(view(tx, &found, hooks)?)
     });
     Ok(Json(ended.await?))
 }
 
-/// Returns the channel of a declaration.
+/// Returns the channel of a declaration, and the account.
 ///
 /// # Errors
 /// Refuses an unknown channel, and a sender that no channel can have.
-fn known(tx: &mut WriteTx<'_>, person: &Person, channel: &str, sender: &str) -> Result<Channel, Denied> {
+fn known(tx: &mut WriteTx<'_>, person: &Person, channel: &str, sender: &str) -> Result<(Channel, Identity), Denied> {
     let found = channels::known(tx, Some(person), channel)?;
-    format!("{channel}:{sender}").parse::<Identity>().map_err(|refusal: Refusal| {
-        let noted = record_refusal(tx, LedgerEvent::IdentityRefused, person.id, &refusal);
-        noted.map_or_else(Denied::from, |()| refusal.into())
-    })?;
-    Ok(found)
+    let identity = people::read_identity(tx, &format!("{channel}:{sender}"), person.id)?;
+    Ok((found, identity))
 }
 
 /// Returns the page of a declaration.
-fn page(tx: &ReadTx<'_>, person: &Person, channel: &Channel, sender: &str) -> Result<String, ironclaw_state::Error> {
-    let identity = format!("{}:{sender}", channel.name);
-    let (name, account) = (visible::name(&person.name), visible::name(&identity));
+fn page(
+    tx: &ReadTx<'_>,
+    person: &Person,
+    channel: &Channel,
+    identity: &Identity,
+) -> Result<String, ironclaw_state::Error> {
+    let (name, account) = (visible::name(&person.name), visible::name(&identity.to_string()));
     let mut page = Page::default();
     page.heading("EFFECT");
     page.sentence("  ", &format!("Messages of {account} no longer count as text of others in the turns of {name}."));
@@ -112,13 +114,7 @@ fn page(tx: &ReadTx<'_>, person: &Person, channel: &Channel, sender: &str) -> Re
         "  !! ",
         "So does everyone whose words a program writes from it, such as the title of a commit or the text of an order.",
     );
-    let people = registry::people(tx)?;
-    let whose = |id| people.iter().find(|person| person.id == id).map_or("", |person| person.name.as_str());
-    let known: Vec<(String, &str)> =
-        registry::identities(tx)?.into_iter().map(|(known, of)| (known.to_string(), whose(of))).collect();
-    for mark in confusable::warnings(&identity, known.iter().map(|(text, whose)| (text.as_str(), *whose))) {
-        page.sentence("  !! ", &format!("Look twice: the account {}.", visible::name(&mark)));
-    }
+    crate::api::page::put_lookalikes(tx, &mut page, identity)?;
     page.heading("IDENTIFIERS");
     page.sentence("  ", &format!("person {}", person.id));
     Ok(page.finish())

@@ -7,7 +7,7 @@ use crate::registry::{self, Identity, Person, Role, channels};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_state::ReadTx;
 use ironclaw_store::refusal::Refusal;
-use ironclaw_text::{confusable, visible};
+use ironclaw_text::visible;
 
 /// Checks that a person was shown exactly this page.
 ///
@@ -42,14 +42,7 @@ pub(super) fn link(tx: &ReadTx<'_>, person: &Person, identity: &Identity) -> Res
         "  !! ",
         &format!("EVERYONE who can write from this account then speaks as {name}: agents act on its words as on those of {name}."),
     );
-    let people = registry::people(tx)?;
-    let whose = |id| people.iter().find(|person| person.id == id).map_or("", |person| person.name.as_str());
-    let known: Vec<(String, &str)> =
-        registry::identities(tx)?.into_iter().map(|(known, of)| (known.to_string(), whose(of))).collect();
-    let others = known.iter().map(|(text, whose)| (text.as_str(), *whose));
-    for mark in confusable::warnings(&identity.to_string(), others) {
-        page.sentence("  !! ", &format!("Look twice: the account {}.", visible::name(&mark)));
-    }
+    crate::api::page::put_lookalikes(tx, &mut page, identity)?;
     page.heading("IDENTIFIERS");
     page.sentence("  ", &format!("person {}", person.id));
     Ok(page.finish())

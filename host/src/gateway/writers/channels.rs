@@ -35,8 +35,8 @@ pub fn wire<'a>(
             )));
         }
     };
-    // People called accounts theirs for the agent that heard the channel.
-    if hears.is_none() || channel.agent != Some(agent) {
+    // People called accounts theirs for the agent that heard the channel. It leaves, or another one takes its place.
+    if hears.is_some() != (channel.agent == Some(agent)) {
         ending::end_own_senders_on(tx, &channel.name)?;
     }
     let Wiring { from, unknown, ignored, sharing, .. } = *wiring;

@@ -32,9 +32,8 @@ pub fn guests_of(tx: &ReadTx<'_>, person: PersonId) -> Result<HashMap<PersonId, 
 ///
 /// # Errors
 /// Refuses a sender who is linked to a person, and a channel without an agent, and records the refusal in the ledger.
-pub fn check(tx: &mut WriteTx<'_>, person: &Person, channel: &Channel, sender: &str) -> Result<(), Denied> {
-    let identity = identity(channel, sender);
-    if let Some(holder) = person_behind(tx, &identity)? {
+pub fn check(tx: &mut WriteTx<'_>, person: &Person, channel: &Channel, identity: &Identity) -> Result<(), Denied> {
+    if let Some(holder) = person_behind(tx, identity)? {
         let message = format!("{identity} is linked to {} ({})", holder.name, holder.id);
         let hint = "only an account of no person can be called yours; the words of a person are that person's";
         let refusal = Refusal::new(DenialCode::IdentityInUse, message).hint(hint);
@@ -46,7 +45,7 @@ pub fn check(tx: &mut WriteTx<'_>, person: &Person, channel: &Channel, sender: &
         return refuse(tx, LedgerEvent::IdentityRefused, person.id, refusal);
     }
     let held = table::own_senders_of(tx, person.id)?;
-    let is_new = !held.iter().any(|own| own.channel == channel.name && own.sender == sender);
+    let is_new = !held.iter().any(|own| own.channel == identity.channel && own.sender == identity.sender);
     if is_new && held.len() >= OWN_SENDERS_MAX {
         let remedy = "end one: `ironctl channel list`, `ironctl channel disown CHANNEL:SENDER`";
         let bound =
@@ -57,33 +56,22 @@ pub fn check(tx: &mut WriteTx<'_>, person: &Person, channel: &Channel, sender: &
     Ok(())
 }
 
-/// Records that a person calls a sender theirs, from now on. The sender no longer waits for a person.
-///
-/// # Errors
-/// Refuses as [`check`] does.
-pub fn declare(tx: &mut WriteTx<'_>, person: &Person, channel: &Channel, sender: &str) -> Result<(), Denied> {
-    check(tx, person, channel, sender)?;
-    let (sender, since) = (sender.to_owned(), tx.wall());
-    table::delete_waiting_sender(tx, &channel.name, &sender)?;
-    let identity = identity(channel, &sender);
-    table::insert_own_sender(tx, &OwnSender { channel: channel.name.clone(), sender, person: person.id, since })?;
+/// Records that a person calls a sender theirs, from now on. The caller has checked it. The sender no longer waits for a person.
+pub fn declare(tx: &mut WriteTx<'_>, person: &Person, identity: Identity) -> Result<(), ironclaw_state::Error> {
+    table::delete_waiting_sender(tx, &identity.channel, &identity.sender)?;
     sender_entry(LedgerEvent::SenderDeclared, &identity, person.id).append(tx)?;
-    Ok(())
+    let (Identity { channel, sender }, since) = (identity, tx.wall());
+    table::insert_own_sender(tx, &OwnSender { channel, sender, person: person.id, since })
 }
 
 /// Ends that people call a sender theirs, also for its earlier messages.
 ///
 /// # Errors
 /// Refuses a sender that no person calls theirs.
-pub fn end(tx: &mut WriteTx<'_>, channel: &Channel, sender: &str, by: PersonId) -> Result<(), Denied> {
-    let identity = identity(channel, sender);
-    if !ending::end_own_sender(tx, &identity, by)? {
+pub fn end(tx: &mut WriteTx<'_>, identity: &Identity, by: PersonId) -> Result<(), Denied> {
+    if !ending::end_own_sender(tx, identity, by)? {
         let refusal = Refusal::new(DenialCode::SenderNotOwn, format!("no person calls {identity} theirs"));
         return Err(refusal.hint("`ironctl channel list` shows the senders that people call theirs").into());
     }
     Ok(())
-}
-
-fn identity(channel: &Channel, sender: &str) -> Identity {
-    Identity { channel: channel.name.clone(), sender: sender.to_owned() }
 }

@@ -98,6 +98,9 @@ impl Others {
     }
 }
 
+/// A part of the authors of each message with a span of a model, as canonical JSON. Saves the parser the text of the others.
+const BY_MODEL: &str = r#"{"by":"model""#;
+
 /// Returns the messages among these items that a model wrote and another person than that of the turn chose: answers by option.
 fn answers_of_others(
     tx: &ReadTx<'_>,
@@ -105,7 +108,8 @@ fn answers_of_others(
     checked: &[Checked],
 ) -> Result<HashSet<ItemId>, ironclaw_state::Error> {
     let mut of_others = HashSet::new();
-    for item in checked.iter().filter_map(Checked::item).filter(|item| item.tuple.kind == ItemKind::Message) {
+    let by_model = |item: &&Arc<Item>| item.tuple.kind == ItemKind::Message && item.tuple.authors.contains(BY_MODEL);
+    for item in checked.iter().filter_map(Checked::item).filter(by_model) {
         let spans = item.spans();
         let is_chosen = spans.iter().any(|span| span.author == Author::Model)
             && !spans.iter().any(|span| matches!(span.author, Author::Person { .. }));

@@ -12,7 +12,7 @@ use crate::registry::Agent;
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::mounts::{self, own};
 use ironclaw_contract::ids::PersonId;
-use ironclaw_contract::seam::change::{Change, Mount};
+use ironclaw_contract::seam::change::Mount;
 use ironclaw_jail::mount_table::Mounts;
 use ironclaw_ledger::rfc3339;
 use ironclaw_operator::DenialCode;
@@ -33,7 +33,7 @@ const ENTRIES_MAX: usize = 50_000;
 /// Checks the directories among these that a person newly declares theirs.
 ///
 /// # Errors
-/// Refuses the declaration of an agent, and a directory that is writable, was writable, or has a link out of it.
+/// Refuses the declaration of an agent, and a directory that is writable or was writable.
 pub(super) fn check(tx: &ReadTx<'_>, context: &CheckContext<'_>, wanted: &[Mount]) -> Result<(), Denied> {
     for mount in new(tx, context.agent, wanted)? {
         if let Requester::Agent { .. } = context.requester {
@@ -65,11 +65,10 @@ pub fn to_look_at(
     tx: &ReadTx<'_>,
     host_policy: &HostPolicy,
     agent: &Agent,
-    change: &Change,
+    wanted: Vec<Mount>,
 ) -> Result<Vec<String>, ironclaw_state::Error> {
-    let Change::Mounts(wanted) = change else { return Ok(Vec::new()) };
     // The host looks at no directory that an agent could not get.
-    let Ok(completed) = complete(wanted.clone(), host_policy) else { return Ok(Vec::new()) };
+    let Ok(completed) = complete(wanted, host_policy) else { return Ok(Vec::new()) };
     Ok(new(tx, Some(agent), &completed)?.into_iter().map(|mount| mount.source.clone()).collect())
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Never has a value: the record of a call has its bytes. See [`ironclaw_judge::inputs`].
 
+use crate::rows::rows;
 use ironclaw_contract::ids::{CallId, SessionId};
 use ironclaw_judge::inputs::HandleId;
 use ironclaw_state::{Error, ReadTx, WriteTx};
@@ -20,6 +21,14 @@ pub enum UsedOf {
     Results,
     /// Of the messages from this number on.
     Messages { from: u64 },
+}
+
+rows! {
+    /// A use of a handle, as the record has it.
+    struct Used {
+        handle: String,
+        at: u64,
+    }
 }
 
 /// A handle that a call used.
@@ -51,11 +60,10 @@ pub fn used_handles(
          AND i.id < coalesce((SELECT min(id) FROM call_inputs WHERE call_id = ?2), i.id + 1)) GROUP BY i.handle"
     );
     // Of an output that was dropped, each message is as if it came before.
-    let found: Vec<(String, u64)> =
-        tx.list(&sql, params![session, call, from, i64::MAX], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let read = |(text, at): (String, u64)| match text.parse() {
-        Ok(id) => Ok(UsedHandle { id, at }),
-        Err(_) => Err(Error::Stored(format!("the value {text} of a call"))),
+    let found: Vec<Used> = tx.list(&sql, params![session, call, from, i64::MAX], Used::read)?;
+    let parsed = |used: Used| match used.handle.parse() {
+        Ok(id) => Ok(UsedHandle { id, at: used.at }),
+        Err(_) => Err(Error::Stored(format!("the value {} of a call", used.handle))),
     };
-    found.into_iter().map(read).collect()
+    found.into_iter().map(parsed).collect()
 }
