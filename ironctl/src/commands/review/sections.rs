@@ -1,19 +1,8 @@
-//! The sections of a page: those that a person has to see before a yes, those about the effect, and the details.
+//! The lines of a page on a terminal: those that a person has to see before a yes, those about the effect, and the details.
 //!
-//! Only the host writes without an indent, so such a line is the heading of a section. See [`super::ask`].
+//! See [`ironclaw_operator::sections`] for the sections, [`super::ask`] for the question.
 
-/// The headings that begin the details of a page, up to its end: only the word `details` shows them.
-const DETAILS: [&str; 2] = ["DETAILS", "IDENTIFIERS"];
-
-/// The sections of a page that are repeated above the question if the page does not fit.
-const EFFECTS: [&str; 2] = ["EFFECT", "WARNINGS"];
-
-/// The beginnings of the headings above the effect of a call and of several calls.
-const CALL_EFFECTS: [&str; 2] = ["APPROVAL REQUEST ", "APPROVAL REQUESTS: "];
-
-/// The sections that a person may leave unread: none has a value that leaves, or that directs the effect.
-const OPTIONAL: [&str; 4] =
-    ["REASON GIVEN BY THE PERSON (unverified)", "REASON GIVEN BY THE AGENT (unverified)", "REQUESTED BY", "APPROVAL"];
+use ironclaw_operator::{Weight, sections};
 
 /// The parts of a review page.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,23 +19,21 @@ pub(super) struct Sections<'a> {
 impl<'a> From<&'a str> for Sections<'a> {
     fn from(text: &'a str) -> Self {
         let (mut shown, mut needed, mut effects, mut details) = (Vec::new(), 0, Vec::new(), Vec::new());
-        let (mut is_effect, mut is_detail, mut is_optional) = (false, false, false);
-        for line in text.lines() {
-            if !line.is_empty() && !line.starts_with(' ') {
-                is_effect = EFFECTS.contains(&line) || CALL_EFFECTS.iter().any(|begin| line.starts_with(begin));
-                is_detail |= DETAILS.contains(&line);
-                is_optional = OPTIONAL.contains(&line);
+        for section in sections(text) {
+            match section.weight {
+                Weight::Details => {
+                    details.extend(section.lines);
+                    continue;
+                }
+                Weight::Effect => effects.extend(section.lines.iter().copied()),
+                Weight::Needed | Weight::Optional => {}
             }
-            if is_effect {
-                effects.push(line);
-            }
-            if is_detail {
-                details.push(line);
-                continue;
-            }
-            shown.push(line);
-            if !is_optional && !line.is_empty() {
-                needed = shown.len();
+            let is_needed = section.weight != Weight::Optional;
+            for line in section.lines {
+                shown.push(line);
+                if is_needed && !line.is_empty() {
+                    needed = shown.len();
+                }
             }
         }
         if shown.is_empty() {
