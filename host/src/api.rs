@@ -18,6 +18,8 @@ mod channels;
 mod chat;
 mod configuration;
 mod connections;
+pub mod console;
+mod console_state;
 mod dead_letters;
 mod destinations;
 mod explanation;
@@ -61,6 +63,7 @@ mod waiting;
 
 pub use callers::Callers;
 pub use chat::read_replies::ReadReplies;
+pub use console_state::Console;
 pub use large_bodies::LargeBodies;
 pub use state::{About, Api, Reload, Reloading};
 
@@ -74,6 +77,7 @@ use ironclaw_store::refusal::Refusal;
 use ironclaw_store::shutdown::Shutdown;
 use port::{Port, Socket};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 ironclaw_operator::settings! {
     /// `[api]`
@@ -97,6 +101,8 @@ impl Api {
         let (refusals, read_replies) = (self.callers.refusals.clone(), self.read_replies.clone());
         let connections: Vec<_> = port.iter().map(Port::connections).chain([listener.connections()]).collect();
         let ending = tokio::spawn(tokens::end_due(self.clone(), connections, shutdown.clone()));
+        console::open_at_start(&self).await;
+        let served_console = Arc::clone(&self.console);
         let app = self.app();
         let unix = app.clone().into_make_service_with_connect_info::<auth::Peer>();
         let unix = axum::serve(listener, unix).with_graceful_shutdown(shutdown.stopped()).into_future();
@@ -108,6 +114,7 @@ impl Api {
                 tokio::try_join!(unix, loopback).map(drop)
             }
         };
+        served_console.end().await;
         ending.abort();
         refusals.flush().await;
         if let Err(error) = read_replies.record().await {

@@ -37,7 +37,7 @@ pub use people::{
     person_behind, person_by_id, person_name, person_of,
 };
 pub use suggestion::Unknown;
-pub use tokens::{FreshToken, Token, TokenState, tokens};
+pub use tokens::{Face, FreshToken, Token, TokenState, tokens};
 
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::seam::change::Access;

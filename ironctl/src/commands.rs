@@ -13,6 +13,7 @@ mod channel;
 mod chat;
 mod completions;
 mod config;
+mod console;
 mod contract;
 mod delivery;
 mod destination;
@@ -67,7 +68,7 @@ pub const GLOBAL_OPTIONS: &str = "Global options";
 pub const GROUPS: [(&str, &[&str]); 8] = [
     ("Start", &["quickstart", "init", "up", "down", "service", "uninstall", "config", "backup"]),
     ("Talk", &["chat", "session", "file", "message", "delivery", "memory"]),
-    ("Decide", &["inbox", "approve", "reject", "answer", "allowance", "change", "report"]),
+    ("Decide", &["inbox", "approve", "reject", "answer", "allowance", "change", "report", "console"]),
     ("Agents", &["agent", "schedule"]),
     ("Reach", &["destination", "group", "mcp", "skill", "egress", "tool", "explain", "scope"]),
     ("Outside", &["model", "channel", "secret"]),
@@ -181,6 +182,8 @@ pub enum Command {
     /// End the emergency stop of `panic`
     #[command(after_help = "Example:\n  ironctl resume")]
     Resume,
+    /// Open the console in a browser: decide, talk and stop there
+    Console(console::Args),
     /// Show the person whose token is used, and the host
     #[command(after_help = "Example:\n  ironctl whoami\n  ironctl whoami --json")]
     Whoami,
@@ -258,6 +261,7 @@ impl Command {
             Self::File(action) => file::run(at, action).await,
             Self::Panic => panic::run(at).await,
             Self::Resume => resume::run(at).await,
+            Self::Console(args) => console::run(at, &args).await,
             Self::Whoami => whoami::run(at).await,
             Self::Person(action) => person::run(at, action).await,
             Self::Token(action) => token::run(at, action).await,

@@ -123,6 +123,9 @@ denial_codes! {
     TokenInvalid = "token_invalid", 401, Operator, "This host has no such token.";
     TokenExpired = "token_expired", 401, Operator, "The token expired.";
     TokenRevoked = "token_revoked", 401, Operator, "The token was revoked.";
+    SessionMissing = "session_missing", 401, Operator, "The browser has no session of the console.";
+    SessionOfAnother = "session_of_another", 409, Operator, "The browser has a session of another person.";
+    CodeUnknown = "code_unknown", 401, Operator, "The code for the console is wrong, expired or used.";
     PeerGone = "peer_gone", 400, Operator, "The process at the other end of the socket ended.";
     PeerUser = "peer_user", 403, Operator, "The process at the other end of the socket runs as another user.";
     PeerNamespace = "peer_namespace", 403, Operator, "The process at the other end of the socket is in another user namespace.";
@@ -303,6 +306,8 @@ denial_codes! {
     ReasonTooLong = "reason_too_long", 400, Operator, "The reason is over its bound.";
     ReasonInvalid = "reason_invalid", 400, Operator, "The reason is empty, or over its bound.";
     NotYoursToDecide = "not_yours_to_decide", 403, Operator, "Other people decide or answer this.";
+    NotConfirmed = "not_confirmed", 403, Operator, "A session of the console needs a fresh code for this approval.";
+    NotTyped = "not_typed", 400, Operator, "The word that confirms the step was not typed.";
     ApproverNotIndependent = "approver_not_independent", 403, Operator, "The approval is not independent.";
     PolicyAsksForMore = "policy_asks_for_more", 403, Operator, "The policy requires more than the decision of this person.";
     ApprovalForAnother = "approval_for_another", 503, Host, "The change was approved in another generation of the record.";

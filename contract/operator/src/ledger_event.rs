@@ -223,11 +223,11 @@ events! {
     CallRefused = "call.refused", [Kind::Retract], "session turn call tool arguments_digest reason", "A tool call was refused.";
     CallAsked = "call.asked", [Kind::Claim], "session turn call request tool class arguments_digest reasons principal expires", "A call waits for a person.";
     [Request]
-    RequestApprovedBy = "request.approved_by", [Kind::Meta], "session turn request approval by shown reasons", "A person approved a call.";
+    RequestApprovedBy = "request.approved_by", [Kind::Meta], "session turn request approval by face shown reasons", "A person approved a call.";
     RequestDecisionRefused = "request.decision_refused", [Kind::Retract], "session turn request by code reason", "A decision about a call was refused.";
     RequestApproved = "request.approved", [Kind::Verify], "session turn request arguments_digest shown", "A call has the approvals that it needs.";
-    RequestShownTogether = "request.shown_together", [Kind::Meta], "session requests by shown", "A person approved several calls by one page.";
-    RequestRejected = "request.rejected", [Kind::Retract], "session turn request by reason", "A person rejected a call.";
+    RequestShownTogether = "request.shown_together", [Kind::Meta], "session requests by face shown", "A person approved several calls by one page.";
+    RequestRejected = "request.rejected", [Kind::Retract], "session turn request by face reason", "A person rejected a call.";
     RequestExpired = "request.expired", [Kind::Retract], "session turn request reason", "An approval request expired.";
     RequestWithdrawn = "request.withdrawn", [Kind::Retract], "session turn request reason", "An approval request can no longer be decided.";
     RequestReminded = "request.reminded", [Kind::Meta], "session turn request", "People were told that an approval request expires soon.";
@@ -235,9 +235,9 @@ events! {
     RequestUsed = "request.used", [Kind::Verify], "session request call approvals", "The approvals of a call were used up.";
     [Question]
     QuestionAsked = "question.asked", [Kind::Claim], "session turn call question digest principal scope expires", "An agent asked its person a question.";
-    QuestionAnswered = "question.answered", [Kind::Verify], "session question message by", "A person answered a question.";
+    QuestionAnswered = "question.answered", [Kind::Verify], "session question message by face", "A person answered a question.";
     QuestionAnswerRefused = "question.answer_refused", [Kind::Retract], "session turn question by code reason", "An answer to a question was refused.";
-    QuestionCancelled = "question.cancelled", [Kind::Retract], "session turn question by reason", "A question ended without an answer.";
+    QuestionCancelled = "question.cancelled", [Kind::Retract], "session turn question by face reason", "A question ended without an answer.";
     QuestionExpired = "question.expired", [Kind::Retract], "session turn question reason", "A question was not answered in time.";
     QuestionUnknown = "question.unknown", [Kind::Retract], "session turn question", "A question of a restored record may have been answered in the other history.";
     QuestionReminded = "question.reminded", [Kind::Meta], "session turn question", "A person was told that a question ends soon.";
@@ -276,17 +276,17 @@ events! {
     [Change]
     ChangeProposed = "change.proposed", [Kind::Claim], "session turn call change kind agent principal requester digest before_digest", "A change was requested.";
     ChangeRefused = "change.refused", [Kind::Retract], "session turn kind code by reason", "A request for a change was refused.";
-    ChangeApprovedBy = "change.approved_by", [Kind::Meta], "session turn change kind approval by shown", "A person approved a change.";
+    ChangeApprovedBy = "change.approved_by", [Kind::Meta], "session turn change kind approval by face shown", "A person approved a change.";
     ChangeDecisionRefused = "change.decision_refused", [Kind::Retract], "session turn change kind by code reason", "A decision was refused.";
     [Approval]
     ApprovalRefused = "approval.refused", [Kind::Retract], "change request approval code reason", "An approval does not count.";
     [Change]
     ChangeApproved = "change.approved", [Kind::Verify], "session turn change kind digest shown", "A change has the approvals that it needs.";
     ChangeApplied = "change.applied", [Kind::Verify], "session turn change kind", "A change was applied.";
-    ChangeRejected = "change.rejected", [Kind::Retract], "session turn change kind by reason", "A person rejected a change.";
+    ChangeRejected = "change.rejected", [Kind::Retract], "session turn change kind by face reason", "A person rejected a change.";
     ChangeExpired = "change.expired", [Kind::Retract], "session turn change kind reason", "A change expired.";
     ChangeFailed = "change.failed", [Kind::Retract], "session turn change kind reason", "An approved change could not be applied.";
-    ChangeWithdrawn = "change.withdrawn", [Kind::Retract], "session turn change kind by reason", "A change can no longer be decided.";
+    ChangeWithdrawn = "change.withdrawn", [Kind::Retract], "session turn change kind by face reason", "A change can no longer be decided.";
     ChangeDoubtful = "change.doubtful", [Kind::Retract], "session turn change kind", "A change of a restored record may have been decided in the other history.";
     ChangeReminded = "change.reminded", [Kind::Meta], "session turn change kind", "People were told that a change expires soon.";
     ChangeNotNotified = "change.untold", [Kind::Retract], "session change request question", "The host could not notify the session of an outcome.";
@@ -391,10 +391,11 @@ events! {
     [Identity]
     IdentityRefused = "identity.refused", [Kind::Retract], "code by", "A change of an identity was refused.";
     [Token]
-    TokenCreated = "token.created", [Kind::Meta], "token person expires_at by", "A token was made.";
+    TokenCreated = "token.created", [Kind::Meta], "token person face expires_at by", "A token was made, or a session of the console began.";
     TokenRotated = "token.rotated", [Kind::Meta], "token person replaces expires_at by", "A token was replaced.";
     TokenExpired = "token.expired", [Kind::Meta], "token person", "A token expired.";
     TokenRevoked = "token.revoked", [Kind::Meta], "token person by", "A token was revoked.";
+    TokenConfirmed = "token.confirmed", [Kind::Meta], "token person", "A code confirmed the person of a session of the console.";
     TokenRefused = "token.refused", [Kind::Retract], "code by", "A change of a token was refused.";
     [Transcript]
     TranscriptRead = "transcript.read", [Kind::Meta], "session by", "A person read another person's session.";

@@ -251,6 +251,7 @@ pub const TOKENS: Route<0, (), Vec<Token>> = get("/v1/tokens");
 pub const ADD_TOKEN: Route<0, NewToken, IssuedToken> = post("/v1/tokens");
 pub const REMOVE_TOKEN: Route<1, (), Token> = delete("/v1/tokens/{id}");
 pub const ROTATE_TOKEN: Route<1, (), IssuedToken> = post("/v1/tokens/{id}/rotate");
+pub const CONSOLE_CODE: Route<0, NewConsoleCode, ConsoleCode> = post("/v1/console/codes");
 pub const ALLOW_DIRECTORY: Route<0, NewAllowed, Reloaded> = post("/v1/config/mounts");
 pub const REVIEW_ALLOWED: Route<0, NewAllowed, PersonPage> = post("/v1/config/mounts/review");
 pub const RELOAD_CONFIG: Route<0, (), Reloaded> = post("/v1/config/reload");

@@ -21,6 +21,7 @@ ironclaw_contract::text_values!(
     ScheduleState,
     SignatureRule,
     TokenState,
+    Face,
     WaitingId,
     WaitingStatus,
 );
@@ -58,6 +59,7 @@ mod schemas {
         McpServerState,
         McpTransport,
         McpUnfitReason,
+        Face,
         ModelKind,
         NoCopy,
         OccurrenceState,

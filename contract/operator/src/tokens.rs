@@ -59,6 +59,16 @@ ironclaw_contract::words! {
     }
 }
 
+ironclaw_contract::words! {
+    /// A face of the host, through which a person decides. A token is valid on one face only.
+    pub enum Face {
+        /// A program with a token: `ironctl`, or another client of the API.
+        Program = "program",
+        /// A page of the console, in a browser that has a session.
+        Console = "console",
+    }
+}
+
 /// `POST /v1/tokens`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -87,6 +97,8 @@ pub struct Token {
     /// Its purpose.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
+    /// Its face: a token for programs, or a session of the console.
+    pub face: Face,
     /// Its state.
     pub state: TokenState,
     /// RFC 3339.

@@ -63,7 +63,7 @@ pub async fn create(Caller { api, person, .. }: Caller, Body(new): Body<NewAgent
 
 /// `DELETE /v1/agents/{agent}`: also erases its sessions.
 pub async fn remove(
-    Caller { api, person, current: Current(current) }: Caller,
+    Caller { api, person, current: Current(current), .. }: Caller,
     Path(agent): Path<String>,
 ) -> Reply<Agent> {
     let found = find(&api, &person, agent).await?;
@@ -82,7 +82,7 @@ pub async fn remove(
 
 /// `POST /v1/agents/{agent}/mode`
 pub async fn set_mode(
-    Caller { api, person, current }: Caller,
+    Caller { api, person, current, .. }: Caller,
     Path(agent): Path<String>,
     Body(new): Body<AgentMode>,
 ) -> Reply<AgentMode> {
@@ -97,7 +97,7 @@ pub async fn set_mode(
 
 /// `POST /v1/agents/{agent}/model`
 pub async fn set_model(
-    Caller { api, person, current }: Caller,
+    Caller { api, person, current, .. }: Caller,
     Path(agent): Path<String>,
     Body(new): Body<AgentModel>,
 ) -> Reply<AgentModel> {

@@ -6,7 +6,7 @@ use crate::registry::secrets;
 use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use ironclaw_operator::{DenialCode, Failure};
+use ironclaw_operator::{DenialCode, Failure, FailureBody};
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::{Denied, Refusal};
 
@@ -73,6 +73,28 @@ impl From<Refusal> for Answer {
     }
 }
 
+/// What an answer refuses or how the host failed, kept with its response for a page that shows it to a person.
+#[derive(Debug, Clone)]
+pub struct Refused {
+    pub status: StatusCode,
+    pub code: String,
+    pub message: String,
+    pub hint: String,
+}
+
+impl From<Answer> for Refused {
+    fn from(Answer { status, failure, .. }: Answer) -> Self {
+        let FailureBody { code, message, hint, .. } = failure.error;
+        Self { status, code, message, hint }
+    }
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        Answer::from(refusal).into()
+    }
+}
+
 macro_rules! breakdown {
     ($($error:ty),+) => {
         $(impl From<$error> for Answer {
@@ -122,7 +144,7 @@ impl From<ironclaw_state::Error> for Answer {
 
 impl IntoResponse for Answer {
     fn into_response(self) -> Response {
-        let mut response = (self.status, axum::Json(self.failure)).into_response();
+        let mut response = (self.status, axum::Json(&self.failure)).into_response();
         if let Some(code) = self.noted {
             response.extensions_mut().insert(Noted(code));
         }
@@ -132,6 +154,7 @@ impl IntoResponse for Answer {
         if self.status == StatusCode::TOO_MANY_REQUESTS {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECONDS));
         }
+        response.extensions_mut().insert(Refused::from(self));
         response
     }
 }

@@ -13,7 +13,7 @@ use super::callers::Freshness;
 use super::connections::TrackedBody;
 use super::state::Api;
 use crate::registry::tokens::{self, PREFIX, TEXT_CHARACTERS};
-use crate::registry::{Person, Role, Token, TokenId, TokenState};
+use crate::registry::{Face, Person, Role, Token, TokenId, TokenState};
 use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
@@ -35,21 +35,24 @@ pub const OPEN_TO_ALL: [&str; 2] = [HEALTH.path, READINESS.path];
 pub struct Current(pub TokenId);
 
 /// The authenticated caller of a request, and the API.
+#[derive(Clone)]
 pub struct Caller {
     pub api: Api,
     pub person: Person,
     pub current: Current,
+    pub face: Face,
 }
 
 impl FromRequestParts<Api> for Caller {
     type Rejection = Answer;
 
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Answer> {
-        let found = (parts.extensions.get().cloned(), parts.extensions.get().cloned());
-        let (Some(person), Some(current)) = found else {
+        let found = parts.extensions.get().cloned().zip(parts.extensions.get().cloned());
+        let Some((person, current)) = found else {
             return Err(Answer::broken(&"a route without a token has a handler that needs a caller"));
         };
-        Ok(Self { api: api.clone(), person, current })
+        let face = parts.extensions.get().copied().unwrap_or(Face::Program);
+        Ok(Self { api: api.clone(), person, current, face })
     }
 }
 
@@ -111,7 +114,7 @@ async fn handle(api: Api, peer: Peer, mut request: Request, next: Next) -> Respo
 }
 
 /// Aborts a task when it is dropped.
-struct AbortOnDrop(AbortHandle);
+pub(super) struct AbortOnDrop(pub(super) AbortHandle);
 
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {
@@ -151,7 +154,8 @@ async fn authenticate(api: &Api, peer: &Peer, headers: &HeaderMap) -> Result<Tok
         // Another process may have made it a moment ago. Strangers cannot cause this second lookup in the record.
         found = api.callers.tokens.find(api.state(), &digest, Freshness::Now).await?;
     }
-    let Some(token) = found else {
+    // A stolen cookie opens no API, as a stolen token opens no page.
+    let Some(token) = found.filter(|token| token.face == Face::Program) else {
         return deny(DenialCode::TokenInvalid, "this host does not know the token", TOKEN_HINT);
     };
     let Err(refusal) = check_valid(&token, ironclaw_state::wall_clock()) else { return Ok(token) };
@@ -163,7 +167,7 @@ async fn authenticate(api: &Api, peer: &Peer, headers: &HeaderMap) -> Result<Tok
     Err(AuthError::Denied(Denied { refusal, token: Some(token.id) }))
 }
 
-fn check_valid(token: &Token, now: i64) -> Result<(), Refusal> {
+pub(super) fn check_valid(token: &Token, now: i64) -> Result<(), Refusal> {
     let (code, end) = match token.state {
         TokenState::Live if token.expires_at.is_none_or(|at| now < at) => return Ok(()),
         TokenState::Live | TokenState::Expired => (DenialCode::TokenExpired, "expired"),

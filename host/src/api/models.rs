@@ -60,7 +60,7 @@ pub async fn presets() -> Reply<Vec<ModelPreset>> {
 
 /// `POST /v1/models`: tests the endpoint unless the request says otherwise, then keeps it with its key in one change.
 pub async fn add(
-    Caller { api, person: by, current: Current(current) }: Caller,
+    Caller { api, person: by, current: Current(current), .. }: Caller,
     Body(mut new): Body<NewModel>,
 ) -> Reply<KeptModel> {
     let value = new.key_value.take().map(|value| secrets::value(value.take())).transpose()?;
@@ -186,7 +186,7 @@ pub async fn remove(Caller { api, person: by, .. }: Caller, Path(model): Path<St
 
 /// `POST /v1/models/{model}/default`
 pub async fn set_default(
-    Caller { api, person: by, current: Current(current) }: Caller,
+    Caller { api, person: by, current: Current(current), .. }: Caller,
     Path(model): Path<String>,
 ) -> Reply<KeptModel> {
     let (gateway, giver) = (Arc::clone(&api.gateway), Giver { person: by.id, token: Some(current) });

@@ -6,9 +6,9 @@ use super::body::{MESSAGE_BYTES_MAX, TEXT_BYTES_MAX};
 use super::chat::{conversation, follow, history, messages, reasoning, threads, unread, why};
 use super::routes::{Route, open_to_all, route};
 use super::{
-    abilities, agents, allowances, audit, backup, calls, changes, channels, configuration, dead_letters, destinations,
-    explanation, files, groups, health, mcp, memory, models, openapi, people, replies, report, schedules, scope,
-    secrets, sessions, settings, skills, status, stops, tokens, transcript, usage, waiting,
+    abilities, agents, allowances, audit, backup, calls, changes, channels, configuration, console, dead_letters,
+    destinations, explanation, files, groups, health, mcp, memory, models, openapi, people, replies, report, schedules,
+    scope, secrets, sessions, settings, skills, status, stops, tokens, transcript, usage, waiting,
 };
 use crate::registry::Role::{Admin, Member, Owner};
 use ironclaw_operator::FILE_PUT_BYTES_MAX;
@@ -252,6 +252,7 @@ fn routes_of_people_and_models() -> Vec<Route> {
         route(ADD_TOKEN, Owner, "Make a token for a person", tokens::create),
         route(REMOVE_TOKEN, Member, "Revoke a token: one's own, or as an owner any", tokens::revoke),
         route(ROTATE_TOKEN, Member, "Replace a token by a fresh one; `current` for the caller's", tokens::rotate),
+        route(CONSOLE_CODE, Member, "A code for the console, valid once within a minute", console::issue_code),
         route(ALLOW_DIRECTORY, Owner, "Allow that agents are granted a directory, exactly as shown", settings::allow),
         route(
             REVIEW_ALLOWED,

@@ -30,7 +30,7 @@ use serde::Deserialize;
 use std::sync::Arc;
 
 /// `GET /v1/whoami`
-pub async fn whoami(Caller { api, person, current: Current(current) }: Caller) -> Reply<Whoami> {
+pub async fn whoami(Caller { api, person, current: Current(current), .. }: Caller) -> Reply<Whoami> {
     let caller = api.state().read(move |tx| {
         let gone = || Refusal::new(DenialCode::TokenInvalid, format!("the token {current} is gone"));
         let token = registry::tokens::find_token(tx, &current)?.ok_or_else(gone)?;
@@ -64,7 +64,7 @@ pub async fn list(Caller { api, current: Current(current), .. }: Caller) -> Repl
 
 /// `GET /v1/people/{person}`
 pub async fn show(
-    Caller { api, person: by, current: Current(current) }: Caller,
+    Caller { api, person: by, current: Current(current), .. }: Caller,
     Path(person): Path<String>,
 ) -> Reply<operator::Person> {
     let found = api
@@ -79,7 +79,7 @@ pub async fn show(
 
 /// `POST /v1/people`
 pub async fn add(
-    Caller { api, person: by, current: Current(current) }: Caller,
+    Caller { api, person: by, current: Current(current), .. }: Caller,
     Body(new): Body<NewPerson>,
 ) -> Reply<operator::Person> {
     let role: Role = new.role.parse().map_err(|why: String| Refusal::new(DenialCode::RoleMalformed, why))?;
@@ -89,7 +89,7 @@ pub async fn add(
 
 /// `POST /v1/people/{person}/role`
 pub async fn set_role(
-    Caller { api, person: by, current: Current(current) }: Caller,
+    Caller { api, person: by, current: Current(current), .. }: Caller,
     Path(person): Path<String>,
     Body(new): Body<NewRole>,
 ) -> Reply<operator::Person> {
@@ -143,7 +143,7 @@ fn change_of_role(new: &NewRole) -> Result<Role, Refusal> {
 
 /// `POST /v1/people/{person}/notify`; a member only their own.
 pub async fn set_place(
-    Caller { api, person: by, current: Current(current) }: Caller,
+    Caller { api, person: by, current: Current(current), .. }: Caller,
     Path(person): Path<String>,
     Body(new): Body<NewPlace>,
 ) -> Reply<operator::Person> {
@@ -165,7 +165,7 @@ pub async fn set_place(
 
 /// `POST /v1/people/{person}/identities`
 pub async fn link(
-    Caller { api, person: by, current: Current(current) }: Caller,
+    Caller { api, person: by, current: Current(current), .. }: Caller,
     Path(person): Path<String>,
     Body(new): Body<NewIdentity>,
 ) -> Reply<operator::Person> {
@@ -192,7 +192,7 @@ pub async fn link(
 
 /// `DELETE /v1/people/{person}/identities/{identity}`: also withdraws the requests that wait on behalf of this identity.
 pub async fn unlink(
-    Caller { api, person: by, current: Current(current) }: Caller,
+    Caller { api, person: by, current: Current(current), .. }: Caller,
     Path((person, text)): Path<(String, String)>,
 ) -> Reply<operator::Person> {
     let gateway = Arc::clone(&api.gateway);

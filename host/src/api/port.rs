@@ -1,6 +1,6 @@
-//! The loopback ports: one for programs that cannot reach the unix socket, and one for webhooks.
+//! The loopback ports: one for programs that cannot reach the unix socket, one for webhooks, and one for the console.
 //!
-//! Closed unless the settings open them, and never on an address that other machines can reach. The bounds on connections are those of the
+//! Closed unless the settings open them (`ironctl console` opens that of the console), and never on an address that other machines can reach. The bounds on connections are those of the
 //! unix socket. See `api::connections`, `api::auth`.
 
 use super::connections::{BoundedListener, Bounds, ConnectionHandle};
@@ -15,6 +15,9 @@ const API: Bounds = Bounds { connections_max: 63, reserves_one: true };
 
 /// Connections to the port for webhooks, which answers nothing else.
 const HOOKS: Bounds = Bounds { connections_max: 64, reserves_one: false };
+
+/// Connections to the port of the console. A browser holds some for each page, and one for its live parts.
+const CONSOLE: Bounds = Bounds { connections_max: 256, reserves_one: false };
 
 /// Connections to the unix socket, which also reserves one for `/healthz`.
 const UNIX: Bounds = Bounds { connections_max: 4096, reserves_one: true };
@@ -47,6 +50,7 @@ pub type Socket = BoundedListener<UnixListener>;
 pub enum For {
     Api,
     Hooks,
+    Console,
 }
 
 /// Opens a port.
@@ -59,6 +63,7 @@ pub async fn open(address: SocketAddr, what: For) -> io::Result<Port> {
     let bounds = match what {
         For::Api => API,
         For::Hooks => HOOKS,
+        For::Console => CONSOLE,
     };
     Ok(BoundedListener::new(listener, port, bounds))
 }

@@ -29,7 +29,7 @@ const DAY_MS: i64 = 24 * 3_600_000;
 const HISTORY_MAX: usize = 1000;
 
 /// Query of `GET /v1/schedules`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct ListQuery {
     /// An agent by name or id; only its schedules.

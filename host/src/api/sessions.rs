@@ -21,7 +21,7 @@ use serde::Deserialize;
 use std::sync::Arc;
 
 /// Query of `GET /v1/sessions`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct ListQuery {
     /// A person by name or id; only the sessions that this person began. A member can name only themselves.

@@ -4,6 +4,7 @@
 
 use super::callers::Callers;
 use super::chat::read_replies::ReadReplies;
+use super::console_state::Console;
 use crate::calls::model_socket::endpoints::Models;
 use crate::channels::outbound::dispatch::Dispatch;
 use crate::gateway::waiting::Gateway;
@@ -47,6 +48,8 @@ pub struct Api {
     pub stops: EmergencyStop,
     /// The callers and their tokens.
     pub callers: Arc<Callers>,
+    /// The console: where it answers, and its codes.
+    pub console: Arc<Console>,
     /// Facts about the daemon.
     pub about: Arc<About>,
 }

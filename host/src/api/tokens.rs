@@ -26,7 +26,7 @@ use std::time::Duration;
 use subtle::ConstantTimeEq;
 
 /// `GET /v1/tokens`: the caller's tokens; an owner sees all.
-pub async fn list(Caller { api, person, current: Current(current) }: Caller) -> Reply<Vec<operator::Token>> {
+pub async fn list(Caller { api, person, current: Current(current), .. }: Caller) -> Reply<Vec<operator::Token>> {
     let found = api.state().read(registry::tokens).await?;
     let shown = found.iter().filter(|token| may_manage(&person, token));
     Ok(Json(shown.map(|token| view(token, &current)).collect()))
@@ -34,7 +34,7 @@ pub async fn list(Caller { api, person, current: Current(current) }: Caller) -> 
 
 /// `POST /v1/tokens`
 pub async fn create(
-    Caller { api, person: by, current: Current(current) }: Caller,
+    Caller { api, person: by, current: Current(current), .. }: Caller,
     Body(new): Body<NewToken>,
 ) -> Reply<IssuedToken> {
     let expires_at = new.expires.as_deref().map(|text| end_of(text, ironclaw_state::wall_clock())).transpose()?;
@@ -56,7 +56,7 @@ pub async fn create(
 
 /// `DELETE /v1/tokens/{id}`
 pub async fn revoke(
-    Caller { api, person: by, current: Current(current) }: Caller,
+    Caller { api, person: by, current: Current(current), .. }: Caller,
     Path(id): Path<String>,
 ) -> Reply<operator::Token> {
     let asking = current.clone();
@@ -77,7 +77,7 @@ pub async fn revoke(
 /// A token in the owner's file is replaced in that file, which is complete at every moment. The new text is in a second file before the old
 /// token ends, and a start of the host adopts it after a crash in between.
 pub async fn rotate(
-    Caller { api, person: by, current: Current(current) }: Caller,
+    Caller { api, person: by, current: Current(current), .. }: Caller,
     Path(id): Path<String>,
 ) -> Reply<IssuedToken> {
     // Two rotations at once would both write the second file, and one would adopt the token of the other.
@@ -179,6 +179,7 @@ pub fn view(token: &Token, current: &TokenId) -> operator::Token {
         person: token.person.id,
         person_name: token.person.name.clone(),
         name: token.name.clone(),
+        face: token.face,
         state: token.state,
         created_at: ironclaw_ledger::rfc3339(token.created_at),
         expires_at: token.expires_at.map(ironclaw_ledger::rfc3339),
@@ -213,6 +214,7 @@ impl Due for TokenEnds {
         let tokens = api.state().read(registry::tokens).await?;
         let is_live = |id: &TokenId| tokens.iter().any(|token| token.id == *id && token.state == TokenState::Live);
         sockets.iter().for_each(|connections| connections.withdraw_unless(is_live));
+        api.console.withdraw(&tokens).await;
         Ok(next.map_or(Wait::Bell, |next| Wait::until(next, now)))
     }
 }

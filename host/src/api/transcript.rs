@@ -42,6 +42,18 @@ pub struct Page {
     last: Option<usize>,
 }
 
+impl Page {
+    /// Returns the page of the items after a number.
+    pub(super) const fn after(after_seq: u64) -> Self {
+        Self { after_seq, last: None }
+    }
+
+    /// Returns the page of the last items.
+    pub(super) const fn last(count: usize) -> Self {
+        Self { after_seq: 0, last: Some(count) }
+    }
+}
+
 /// `GET /v1/sessions/{id}/transcript?after_seq=N` or `?last=N`
 pub async fn show(
     Caller { api, person, .. }: Caller,

@@ -45,6 +45,13 @@ const fn usual_days() -> u32 {
     7
 }
 
+impl UsageQuery {
+    /// Returns the query of today's usage.
+    pub(super) const fn today() -> Self {
+        Self { days: 1, agent: None, session: None }
+    }
+}
+
 /// `GET /v1/usage?days=N&agent=A&session=S`: an operator sees all, a member the usage of the sessions that they began.
 pub async fn show(Caller { api, person, .. }: Caller, Query(query): Query<UsageQuery>) -> Reply<Usage> {
     let agent = agents::find_by_filter(&api, &person, query.agent).await?;
@@ -204,7 +211,7 @@ pub async fn agent_budget(Caller { api, person, .. }: Caller, Path(agent): Path<
 
 /// `POST /v1/agents/{agent}/budget`
 pub async fn set(
-    Caller { api, person, current }: Caller,
+    Caller { api, person, current, .. }: Caller,
     Path(agent): Path<String>,
     Body(new): Body<AgentBudget>,
 ) -> Reply<AgentBudget> {

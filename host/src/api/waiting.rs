@@ -9,8 +9,8 @@ use super::named;
 use crate::gateway::questions::Given;
 use crate::gateway::requests;
 use crate::gateway::review_page::{self, Page};
-use crate::gateway::waiting::decide::seen;
-use crate::gateway::waiting::{Filter, Gateway, Rights, Shown, Sight, Status, Waiting, WaitingId, words_of};
+use crate::gateway::waiting::decide::{is_confirmed, seen};
+use crate::gateway::waiting::{Filter, Gateway, Rights, Shown, Sight, Signer, Status, Waiting, WaitingId, words_of};
 use crate::reach::git_push::{self, Diff};
 use crate::registry::tools::GIT_PUSH;
 use crate::registry::{self, Person, Role};
@@ -70,13 +70,23 @@ pub struct ListQuery {
     #[serde(default = "usual_limit")]
     #[cfg_attr(test, schema(required = false))]
     limit: usize,
+    /// The number of entries before the first one. Default: 0.
+    #[serde(default)]
+    skip: usize,
+}
+
+impl ListQuery {
+    /// Returns the query of an inbox: what waits, without the first `skip` entries.
+    pub(super) const fn inbox(limit: usize, skip: usize) -> Self {
+        Self { kind: None, status: None, agent: None, own: false, limit, skip }
+    }
 }
 
 const fn usual_limit() -> usize {
     AT_ONCE_MAX
 }
 
-/// `GET /v1/waiting?type=T&status=S&agent=A&own=B&limit=N`: what the caller may see. Without a status and `own`: what waits and what the
+/// `GET /v1/waiting?type=T&status=S&agent=A&own=B&limit=N&skip=N`: what the caller may see. Without a status and `own`: what waits and what the
 /// caller may decide, answer, reject or withdraw. First what waits, what the caller may decide before the rest, the soonest end first; then
 /// the others, the newest first.
 pub async fn list(Caller { api, person, .. }: Caller, Query(query): Query<ListQuery>) -> Reply<WaitingList> {
@@ -85,7 +95,7 @@ pub async fn list(Caller { api, person, .. }: Caller, Query(query): Query<ListQu
     let agent = agents::find_by_filter(&api, &person, query.agent).await?;
     let principal = query.own.then_some(person.id);
     let filter = Filter { statuses, kind: query.kind, agent, principal, limit: READ_MAX };
-    let (all, limit) = (Arc::clone(&api.gateway), query.limit.clamp(1, AT_ONCE_MAX));
+    let (all, limit, skip) = (Arc::clone(&api.gateway), query.limit.clamp(1, AT_ONCE_MAX), query.skip);
     let found = api.state().read(move |tx| {
         let read = table::list(tx, &filter)?;
         let is_cut =
@@ -105,8 +115,8 @@ pub async fn list(Caller { api, person, .. }: Caller, Query(query): Query<ListQu
             true => (false, !rights.decides, of.expires_at, Reverse(0)),
             false => (true, false, 0, Reverse(of.created_at)),
         });
-        let more = is_cut || listed.len() > limit;
-        listed.truncate(limit);
+        let more = is_cut || listed.len() > skip.saturating_add(limit);
+        let listed: Vec<_> = listed.into_iter().skip(skip).take(limit).collect();
         let entries = listed.iter().map(|(of, rights)| in_list(tx, &all, of, *rights));
         Ok::<_, Error>(WaitingList { entries: entries.collect::<Result<_, Error>>()?, more })
     });
@@ -122,9 +132,36 @@ pub struct Wait {
     wait_ms: u64,
 }
 
+impl Wait {
+    /// Returns a wait of at most this number of milliseconds.
+    pub(super) const fn up_to_ms(wait_ms: u64) -> Self {
+        Self { wait_ms }
+    }
+}
+
+/// Returns whether an approval of one of these needs a fresh code, because the session of the caller was confirmed too long ago.
+pub(super) async fn needs_code(caller: &Caller, ids: &[WaitingId]) -> Result<bool, Answer> {
+    let by = Signer { person: caller.person.clone(), token: Some(caller.current.0.clone()), face: caller.face };
+    let (all, ids) = (Arc::clone(&caller.api.gateway), ids.to_vec());
+    let needed = caller.api.state().read(move |tx| {
+        if is_confirmed(tx, &by)? {
+            return Ok(false);
+        }
+        for id in ids {
+            if let Some(of) = table::find(tx, id)?
+                && all.kind(id).is_grave(tx, &of)?
+            {
+                return Ok::<_, Error>(true);
+            }
+        }
+        Ok(false)
+    });
+    Ok(needed.await?)
+}
+
 /// `GET /v1/waiting/{id}?wait_ms=N`: answers at once, unless it is approved and its effect is not made yet.
 pub async fn show(
-    Caller { api, person, current }: Caller,
+    Caller { api, person, current, .. }: Caller,
     Path(named): Path<String>,
     Query(wait): Query<Wait>,
 ) -> Reply<View> {
@@ -161,27 +198,28 @@ pub async fn show(
 /// `POST /v1/waiting/{id}/decision`: approves exactly the shown page, rejects or withdraws, or answers. An answer is recorded as a message of
 /// the conversation, which opens a turn.
 pub async fn decide(
-    Caller { api, person, current: Current(token) }: Caller,
+    Caller { api, person, current: Current(token), face }: Caller,
     Path(named): Path<String>,
     Body(decision): Body<Decision>,
 ) -> Reply<View> {
-    let (id, proof, all) = (known(&named)?, token.to_string(), &api.gateway);
+    let (id, all) = (known(&named)?, &api.gateway);
+    let by = Signer { person, token: Some(token), face };
     match decision {
-        Decision::Approve(shown) => all.approve(&person, proof, id, shown).await?,
-        Decision::ApproveUntilAnswer(shown) => all.approve_until_answer(&person, proof, call(id)?, shown).await?,
-        Decision::ApproveTogether(shown) => all.approve_together(&person, proof, call(id)?, shown).await?,
-        Decision::Reject(reason) => all.reject(&person, id, reason).await?,
-        Decision::RejectTogether(reason) => all.reject_together(&person, call(id)?, reason).await?,
+        Decision::Approve(shown) => all.approve(&by, id, shown).await?,
+        Decision::ApproveUntilAnswer(shown) => all.approve_until_answer(&by, call(id)?, shown).await?,
+        Decision::ApproveTogether(shown) => all.approve_together(&by, call(id)?, shown).await?,
+        Decision::Reject(reason) => all.reject(&by, id, reason).await?,
+        Decision::RejectTogether(reason) => all.reject_together(&by, call(id)?, reason).await?,
         Decision::Answer(answer) => {
             let WaitingId::Question(question) = id else {
                 let refusal = Refusal::new(DenialCode::QuestionAnswerInvalid, format!("{id} is no question"));
                 return Err(refusal.hint(format!("decide on it: `ironctl approve {id}`")).into());
             };
-            let recorded = all.answer(&person, question, Given::try_from(answer)?).await?;
+            let recorded = all.answer(&by, question, Given::try_from(answer)?).await?;
             api.inbound.wake.wake(recorded.session);
         }
     }
-    Ok(Json(whole(&api, &person, id).await?))
+    Ok(Json(whole(&api, &by.person, id).await?))
 }
 
 /// `GET /v1/waiting/{id}/together`: the page of the calls of one output that wait together with this one.

@@ -45,6 +45,7 @@ tables! {
     model: ironclaw_model::Config,
     api: crate::api::Config,
     webhook: crate::channels::inbound::channel::webhook::Config,
+    console: crate::api::console::Config,
     mounts: crate::registry::live_settings::MountsConfig,
     time: crate::registry::live_settings::time::Config,
     ledger: ironclaw_ledger::Config,
@@ -183,12 +184,18 @@ fn check(config: &Config) -> Result<(), String> {
 fn check_listeners(config: &Config) -> Result<(), String> {
     let api = crate::api::port::parse("api.listen", &config.api.listen)?;
     let hooks = crate::api::port::parse("webhook.listen", &config.webhook.listen)?;
-    match api.filter(|address| api == hooks && address.port() != 0) {
-        Some(address) => {
-            Err(format!("webhook.listen and api.listen are both {address}: give one of them another port"))
+    let console = crate::api::port::parse("console.listen", &config.console.listen)?;
+    let named = [
+        ("webhook.listen", hooks, "api.listen", api),
+        ("console.listen", console, "api.listen", api),
+        ("console.listen", console, "webhook.listen", hooks),
+    ];
+    for (one, address, other, of_other) in named {
+        if let Some(address) = address.filter(|own| own.port() != 0 && of_other == Some(*own)) {
+            return Err(format!("{one} and {other} are both {address}: give one of them another port"));
         }
-        None => Ok(()),
     }
+    config.console.check()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The sockets of the API and of webhooks, and the file that announces them.
+//! The sockets of the API, of webhooks and of the console, and the file that announces them.
 
 use super::error::Error;
 use super::socket_directory;
@@ -28,6 +28,8 @@ impl Paths {
     /// Removes the socket of the API and the certificates of gateways, and the directory if it is empty.
     pub fn remove(&self) {
         let _ = std::fs::remove_file(&self.socket);
+        // The local page of `ironctl console`, whose code is over.
+        let _ = std::fs::remove_file(self.runtime.join("console.html"));
         let _ = std::fs::remove_dir_all(trust::directory(&self.runtime));
         let _ = std::fs::remove_dir(&self.runtime);
     }
@@ -40,6 +42,8 @@ pub(super) struct Sockets {
     pub port: Option<Port>,
     /// The loopback port of webhooks.
     pub hooks: Option<Port>,
+    /// The loopback port of the console, if the settings name one.
+    pub console: Option<Port>,
 }
 
 impl Sockets {
@@ -48,7 +52,8 @@ impl Sockets {
         let listener = port::unix(listen(&paths.socket)?);
         let port = open_port("api.listen", &config.api.listen, port::For::Api).await?;
         let hooks = open_port("webhook.listen", &config.webhook.listen, port::For::Hooks).await?;
-        Ok(Self { listener, port, hooks })
+        let console = open_port("console.listen", &config.console.listen, port::For::Console).await?;
+        Ok(Self { listener, port, hooks, console })
     }
 
     /// Returns the address of the API's port.

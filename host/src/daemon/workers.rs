@@ -5,7 +5,7 @@ use super::sockets::Sockets;
 use super::startup::Parts;
 use crate::api::hooks::{Hooks, RefusedHooks};
 use crate::api::port::Port;
-use crate::api::{About, Api, Callers, LargeBodies, ReadReplies, Reload};
+use crate::api::{About, Api, Callers, Console, LargeBodies, ReadReplies, Reload};
 use crate::calls::executor::late::LateCalls;
 use crate::channels::outbound::dispatch::Dispatcher;
 use crate::daemon::config::Config;
@@ -64,7 +64,7 @@ impl Workers {
             settings: Arc::clone(&gateway.settings),
         };
         let sending = tokio::spawn(dispatcher.run(shutdown.clone()));
-        let Sockets { listener, port, hooks } = sockets;
+        let Sockets { listener, port, hooks, console } = sockets;
         let refused_hooks = RefusedHooks::default();
         let about = About {
             home: jails.home.clone(),
@@ -93,6 +93,7 @@ impl Workers {
             dispatch: Arc::clone(dispatch),
             stops: stops.clone(),
             callers: Arc::new(Callers::new(&record.state, large)),
+            console: Arc::new(Console::new(&config.console.origin, console)),
             about: Arc::new(about),
         };
         let serving = tokio::spawn(api.serve(listener, port, shutdown.clone()));

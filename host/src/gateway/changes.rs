@@ -68,6 +68,10 @@ impl Kind for Changes {
         Ok(decide::why_stale(tx, &all.now().host_policy, &row(tx, of)?)?)
     }
 
+    fn is_grave(&self, _: &ReadTx<'_>, _: &Waiting) -> Result<bool, Error> {
+        Ok(true)
+    }
+
     fn deciders(&self, tx: &ReadTx<'_>, all: &Gateway, of: &Waiting) -> Result<String, Error> {
         let row = row(tx, of)?;
         Ok(review_page::approvers(&decide::rule(&row, &all.now().policy), row.kind))

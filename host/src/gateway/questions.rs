@@ -12,7 +12,7 @@ pub use answer::Given;
 pub use ask::{Asking, ask};
 
 use crate::channels::inbound::inbox::Recorded;
-use crate::gateway::waiting::{self, Ballot, Ending, Gateway, Kind, Rights, Shown, Sight, Status, Waiting};
+use crate::gateway::waiting::{self, Ballot, Ending, Gateway, Kind, Rights, Shown, Sight, Signer, Status, Waiting};
 use crate::registry::{self, Person, Role};
 use crate::turns::turn::Turn;
 use ironclaw_contract::ids::QuestionId;
@@ -49,6 +49,10 @@ impl Kind for Questions {
         Ok(None)
     }
 
+    fn is_grave(&self, _: &ReadTx<'_>, _: &Waiting) -> Result<bool, Error> {
+        Ok(false)
+    }
+
     fn deciders(&self, tx: &ReadTx<'_>, _: &Gateway, of: &Waiting) -> Result<String, Error> {
         Ok(registry::person_name(tx, of.principal)?)
     }
@@ -76,7 +80,7 @@ impl Gateway {
     /// Refuses another person than the one concerned, a question that does not wait, and an answer that it does not take.
     pub async fn answer(
         self: &Arc<Self>,
-        by: &Person,
+        by: &Signer,
         id: QuestionId,
         given: Given,
     ) -> Result<Recorded, Denied<Error>> {

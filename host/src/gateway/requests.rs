@@ -32,6 +32,7 @@ pub use using::{Permitted, Running, use_approvals};
 use crate::gateway::waiting::{Ballot, Ending, Gateway, Kind, Rights, Shown, Sight, ValidApproval, Waiting};
 use crate::registry::{Person, Role};
 use decide::Open;
+use ironclaw_judge::Class;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::Denied;
@@ -60,6 +61,16 @@ impl Kind for Calls {
 
     fn why_stale(&self, tx: &ReadTx<'_>, _: &Gateway, of: &Waiting) -> Result<Option<String>, Error> {
         Ok(decide::why_stale(tx, &row(tx, of)?)?)
+    }
+
+    fn is_grave(&self, tx: &ReadTx<'_>, of: &Waiting) -> Result<bool, Error> {
+        let row = row(tx, of)?;
+        Ok(match row.own.class {
+            Class::Exec | Class::Trade => true,
+            Class::Read | Class::Write | Class::Send | Class::Ask => {
+                reasons::codes(&row).into_iter().any(reasons::is_for_grant)
+            }
+        })
     }
 
     fn deciders(&self, tx: &ReadTx<'_>, all: &Gateway, of: &Waiting) -> Result<String, Error> {

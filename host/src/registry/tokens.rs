@@ -4,7 +4,7 @@
 //! [`mod@crate::registry::people`] and `crate::api::auth`.
 
 pub use ironclaw_store::tables::people::{
-    Token, TokenState, find_token, is_live, next_expiry, record_token_use as record_use, tokens,
+    Face, Token, TokenState, find_token, is_live, next_expiry, record_token_use as record_use, tokens,
 };
 
 use super::people::refuse;
@@ -89,17 +89,65 @@ pub fn issue(
         let refusal = refusal.hint("give a time in the future, or a duration such as 30d");
         return refuse(tx, LedgerEvent::TokenRefused, by, refusal);
     }
-    let live = tables::people::count_live_tokens(tx)?;
-    if live >= LIVE_MAX {
-        let remedy = "remove some: `ironctl token list`, `ironctl token remove`";
-        let bound = Bound::new("live tokens of this host", LIVE_MAX, live, remedy);
-        return refuse(tx, LedgerEvent::TokenRefused, by, Refusal::over(DenialCode::TokensTooMany, bound));
-    }
-    insert(tx, person.id, name, expires_at, fresh)?;
+    check_room(tx, by)?;
+    insert(tx, person.id, name, Face::Program, expires_at, fresh)?;
     let entry = Entry::new(LedgerEvent::TokenCreated).with("expires_at", expires_at);
     let seq = about(entry, &fresh.id, person.id).with("by", by).append(tx)?;
     tables::people::record_token_giver(tx, &fresh.id, seq, Some(&giver))?;
     Ok(find_new(tx, &fresh.id)?)
+}
+
+/// Milliseconds after the last request at which a session of the console ends.
+pub const SESSION_IDLE_MS: i64 = 12 * 3_600_000;
+
+/// Milliseconds between two records of the end of a session in use.
+const EXTENDED_EVERY_MS: i64 = 60_000;
+
+/// Begins a session of the console for a person, after a code confirmed them. `by` asked for the code.
+///
+/// # Errors
+/// Refuses a session beyond the bound on tokens, and records the refusal in the ledger.
+pub fn begin_session(
+    tx: &mut WriteTx<'_>,
+    person: PersonId,
+    name: &str,
+    fresh: &FreshToken,
+    by: &Giver,
+) -> Result<Token, Denied> {
+    check_room(tx, by.person)?;
+    let (face, now, until) = (Face::Console, tx.wall(), tx.wall() + SESSION_IDLE_MS);
+    insert(tx, person, name, face, Some(until), fresh)?;
+    tables::people::confirm_token(tx, &fresh.id, now)?;
+    let entry = Entry::new(LedgerEvent::TokenCreated).with("face", face).with("expires_at", until);
+    let seq = about(entry, &fresh.id, person).with("by", by.person).append(tx)?;
+    tables::people::record_token_giver(tx, &fresh.id, seq, Some(by))?;
+    Ok(find_new(tx, &fresh.id)?)
+}
+
+/// Records that a code confirmed the person of a session.
+pub fn confirm_session(tx: &mut WriteTx<'_>, session: &Token) -> Result<(), ironclaw_state::Error> {
+    let now = tx.wall();
+    tables::people::confirm_token(tx, &session.id, now)?;
+    about(Entry::new(LedgerEvent::TokenConfirmed), &session.id, session.person.id).append(tx)?;
+    Ok(())
+}
+
+/// Returns the new end of a session that is in use, if it is time to record one.
+pub fn extended_end(session: &Token, now: i64) -> Option<i64> {
+    let until = now + SESSION_IDLE_MS;
+    session.expires_at.filter(|before| until - before >= EXTENDED_EVERY_MS).map(|_| until)
+}
+
+/// Sets the end of a session that is in use.
+pub fn extend_session(tx: &mut WriteTx<'_>, id: &TokenId, until: i64) -> Result<(), ironclaw_state::Error> {
+    tables::people::extend_token(tx, id, until)
+}
+
+/// Ends a session: its person signs out, or the console gets another origin.
+pub fn end_session(tx: &mut WriteTx<'_>, session: &Token, by: PersonId) -> Result<(), ironclaw_state::Error> {
+    end(tx, session, TokenState::Revoked)?;
+    about(Entry::new(LedgerEvent::TokenRevoked), &session.id, session.person.id).with("by", by).append(tx)?;
+    Ok(())
 }
 
 /// Issues the token for the home's own file to a person, and revokes the previous token of the file.
@@ -108,7 +156,7 @@ pub fn issue_for_file(tx: &mut WriteTx<'_>, person: PersonId, fresh: &FreshToken
         end(tx, &lost, TokenState::Revoked)?;
         about(Entry::new(LedgerEvent::TokenRevoked), &lost.id, person).append(tx)?;
     }
-    insert(tx, person, FILE_TOKEN_NAME, None, fresh)?;
+    insert(tx, person, FILE_TOKEN_NAME, Face::Program, None, fresh)?;
     let seq = about(Entry::new(LedgerEvent::TokenCreated), &fresh.id, person).append(tx)?;
     tables::people::record_token_giver(tx, &fresh.id, seq, None)?;
     Ok(())
@@ -118,13 +166,25 @@ fn insert(
     tx: &mut WriteTx<'_>,
     person: PersonId,
     name: &str,
+    face: Face,
     expires_at: Option<i64>,
     fresh: &FreshToken,
 ) -> Result<(), ironclaw_state::Error> {
     tables::people::delete_ended_tokens(tx, ENDED_KEPT_MAX)?;
     let created_at = tx.now();
-    let new = NewToken { id: &fresh.id, digest: fresh.digest(), person, name, created_at, expires_at };
+    let new = NewToken { id: &fresh.id, digest: fresh.digest(), person, name, face, created_at, expires_at };
     tables::people::insert_token(tx, &new)
+}
+
+/// Refuses a token beyond the bound of the host.
+fn check_room(tx: &mut WriteTx<'_>, by: PersonId) -> Result<(), Denied> {
+    let live = tables::people::count_live_tokens(tx)?;
+    if live < LIVE_MAX {
+        return Ok(());
+    }
+    let remedy = "remove some: `ironctl token list`, `ironctl token remove`";
+    let bound = Bound::new("live tokens of this host", LIVE_MAX, live, remedy);
+    refuse(tx, LedgerEvent::TokenRefused, by, Refusal::over(DenialCode::TokensTooMany, bound))
 }
 
 fn find_new(tx: &ReadTx<'_>, id: &TokenId) -> Result<Token, ironclaw_state::Error> {
@@ -182,8 +242,12 @@ pub fn rotate(tx: &mut WriteTx<'_>, token: &Token, fresh: &FreshToken, by: impl 
     if token.state != TokenState::Live {
         return Err(ended(token).into());
     }
+    if token.face == Face::Console {
+        let refusal = Refusal::new(DenialCode::TokenNotYours, format!("{} is a session of a browser", token.id));
+        return Err(refusal.hint("remove it with `ironctl token remove`, and sign in again").into());
+    }
     end(tx, token, TokenState::Revoked)?;
-    insert(tx, token.person.id, &token.name, token.expires_at, fresh)?;
+    insert(tx, token.person.id, &token.name, Face::Program, token.expires_at, fresh)?;
     let seq = about(Entry::new(LedgerEvent::TokenRotated), &fresh.id, token.person.id)
         .with("replaces", token.id.clone())
         .with("by", giver.person)

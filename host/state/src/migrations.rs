@@ -32,6 +32,7 @@ pub const VERSIONS: &[&str] = &[
     include_str!("schema_37.sql"),
     include_str!("schema_38.sql"),
     include_str!("schema_39.sql"),
+    include_str!("schema_40.sql"),
 ];
 
 /// The version of the first script: the oldest one that this program reads.

@@ -120,11 +120,12 @@ pub fn table(out: Output, tokens: Vec<Token>) -> Result<(), Error> {
             if token.current { format!("{} (in use)", token.id) } else { token.id.to_string() },
             token.person_name,
             token.name,
+            token.face.to_string(),
             token.state.to_string(),
             clock::to_the_minute(&token.created_at),
             time(token.expires_at),
             time(token.ended_at),
         ]
     });
-    out.table(["TOKEN", "PERSON", "NAME", "STATE", "ADDED", "EXPIRES", "ENDED"], rows)
+    out.table(["TOKEN", "PERSON", "NAME", "FACE", "STATE", "ADDED", "EXPIRES", "ENDED"], rows)
 }

@@ -5,7 +5,7 @@ use super::{Shape, shape};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{ChangeId, PersonId};
 use ironclaw_operator::{
-    Health, Identity, IssuedToken, KeptOfPerson, NewIdentity, NewPerson, NewPlace, NewRole, NewToken, Person,
+    Face, Health, Identity, IssuedToken, KeptOfPerson, NewIdentity, NewPerson, NewPlace, NewRole, NewToken, Person,
     PersonPage, Readiness, RemovedPerson, Role, Stopping, Token, TokenState, Whoami,
 };
 
@@ -17,6 +17,7 @@ fn person_id() -> PersonId {
 
 fn token() -> Token {
     Token {
+        face: Face::Program,
         id: "tok_0123456789abcdef".parse().expect("an id"),
         person: person_id(),
         person_name: "Alice".to_owned(),

@@ -35,7 +35,7 @@ pub struct Follow {
 /// `GET /v1/messages/{id}/events?decides=B`: each stage, the message as `waiting` when its wait has another reason, the partial answer, the
 /// progress of calls of MCP servers, then the message.
 pub async fn events(
-    Caller { api, person, current }: Caller,
+    Caller { api, person, current, .. }: Caller,
     Path(message): Path<String>,
     Query(query): Query<Follow>,
 ) -> Result<Sse<impl futures_core::Stream<Item = Result<Event, Infallible>>>, Answer> {

@@ -2,7 +2,9 @@
 //!
 //! Records nothing itself. See [`super::waiting`] for the wait.
 
-use super::waiting::{self, Wait};
+pub use super::waiting::Wait;
+
+use super::waiting;
 use super::{mark_read, own, received, recorded, sources};
 use crate::api::attachments;
 use crate::api::handler::{Answer, Body, Caller, Reply};
@@ -17,7 +19,7 @@ use ironclaw_operator::{DenialCode, MessageView, NewMessage, Recorded};
 
 /// `POST /v1/agents/{agent}/messages?wait_ms=N`
 pub async fn send(
-    Caller { api, person, current }: Caller,
+    Caller { api, person, current, .. }: Caller,
     Path(agent): Path<String>,
     Query(wait): Query<Wait>,
     Body(new): Body<NewMessage>,
@@ -40,7 +42,7 @@ pub async fn send(
 
 /// `GET /v1/messages/{id}?wait_ms=N&sources=true`
 pub async fn message(
-    Caller { api, person, current }: Caller,
+    Caller { api, person, current, .. }: Caller,
     Path(message): Path<String>,
     Query(wait): Query<Wait>,
 ) -> Reply<MessageView> {

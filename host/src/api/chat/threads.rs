@@ -27,6 +27,13 @@ pub struct ThreadsQuery {
     speak_as: Option<String>,
 }
 
+impl ThreadsQuery {
+    /// Returns the query of the caller's own conversations.
+    pub const fn own() -> Self {
+        Self { speak_as: None }
+    }
+}
+
 /// `GET /v1/agents/{agent}/threads?as=IDENTITY`: the caller's conversations with the agent, the last used first; at most 100.
 pub async fn threads(
     Caller { api, person, .. }: Caller,

@@ -38,6 +38,11 @@ pub struct Wait {
 }
 
 impl Wait {
+    /// Returns a request without a wait.
+    pub const fn none() -> Self {
+        Self { wait_ms: 0, sources: false }
+    }
+
     pub(super) fn is_none(&self) -> bool {
         self.wait_ms == 0
     }

@@ -6,10 +6,10 @@ use super::propose;
 use crate::gateway::apply::{self, Applied};
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::kinds::{self, Prepared};
-use crate::gateway::waiting::{self, Ending, Gateway, Status};
+use crate::gateway::waiting::{self, Ending, Gateway, Signer, Status};
 use crate::gateway::{Checked, Proposed, Requester, checks, current_settings, decide};
 use crate::registry::policy::Rule;
-use crate::registry::{self, Agent, Giver, Person};
+use crate::registry::{self, Agent, Face, Giver, Person};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::seam::change::{Change, ChangeKind, Settings};
@@ -61,8 +61,8 @@ impl Gateway {
         let id = propose::record(tx, self, checked, false)?.id;
         let of = waiting::decide::known(tx, id.into())?;
         let shown = self.kind(of.id).show(tx, self, &of)?.digest;
-        let proof = by.token.as_ref().map(ToString::to_string).unwrap_or_default();
-        waiting::decide::approve(tx, self, &person, &proof, of.id, &shown)?;
+        let signer = Signer { person, token: by.token.clone(), face: Face::Program };
+        waiting::decide::approve(tx, self, &signer, of.id, &shown)?;
         let approved = decide::use_approvals(tx, self, id)?;
         finish(tx, self, &approved, &Prepared::Nothing)
     }

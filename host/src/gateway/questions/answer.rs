@@ -7,7 +7,7 @@ use crate::channels::inbound::inbox::{Recorded, answer};
 use crate::channels::inbound::routing;
 use crate::channels::notifications;
 use crate::gateway::waiting::decide::{Open, unknown};
-use crate::gateway::waiting::{Ending, Gateway, Status};
+use crate::gateway::waiting::{Ending, Gateway, Signer, Status};
 use crate::registry::{self, Person};
 use crate::sessions::store::{self, Session};
 use crate::turns::turn;
@@ -61,7 +61,7 @@ impl TryFrom<NewAnswer> for Given {
 pub(super) fn answer(
     tx: &mut WriteTx<'_>,
     all: &Gateway,
-    by: &Person,
+    by: &Signer,
     id: QuestionId,
     given: &Given,
 ) -> Result<Recorded, Denied<Error>> {
@@ -99,13 +99,14 @@ pub(super) fn answer(
     // The answer is a message of its own, so this end has no other effect.
     questions::set_answer(tx, id, recorded.message)?;
     let outcome = format!("answered with {}", recorded.message);
-    table::end(tx, id.into(), &Ending { status: Status::Done, by: Some(open.by.id), outcome: &outcome })?;
+    table::end(tx, id.into(), &Ending { status: Status::Done, by: Some(open.decided_by()), outcome: &outcome })?;
     notifications::withdraw(tx, id)?;
     Entry::new(LedgerEvent::QuestionAnswered)
         .session(row.session)
         .with("question", id)
         .with("message", recorded.message)
         .with("by", open.by.id)
+        .with("face", open.face)
         .append(tx)?;
     Ok(recorded)
 }

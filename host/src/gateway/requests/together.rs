@@ -6,7 +6,7 @@
 use super::page::together::{self, Together};
 use super::reads::{self, Reads};
 use super::{Row, allowance, sheet, table};
-use crate::gateway::waiting::{Gateway, WaitingId, decide};
+use crate::gateway::waiting::{Gateway, Signer, WaitingId, decide};
 use crate::registry::Person;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::RequestId;
@@ -24,13 +24,12 @@ impl Gateway {
     /// Refuses another page, and as [`decide::approve`] does.
     pub async fn approve_together(
         self: &Arc<Self>,
-        by: &Person,
-        proof: String,
+        by: &Signer,
         id: RequestId,
         shown: Digest,
     ) -> Result<(), Denied<Error>> {
         let (all, by) = (Arc::clone(self), by.clone());
-        self.decide_together("approved", move |tx| approve(tx, &all, &by, &proof, id, &shown).map(drop)).await
+        self.decide_together("approved", move |tx| approve(tx, &all, &by, id, &shown).map(drop)).await
     }
 
     /// Records the approval of a person for the page with this digest, of one call or of several, and for the tools that it names until the
@@ -40,13 +39,12 @@ impl Gateway {
     /// Refuses a page that names no such tools, a person with too many allowances, and as [`decide::approve`] does.
     pub async fn approve_until_answer(
         self: &Arc<Self>,
-        by: &Person,
-        proof: String,
+        by: &Signer,
         id: RequestId,
         shown: Digest,
     ) -> Result<(), Denied<Error>> {
         let (all, by) = (Arc::clone(self), by.clone());
-        self.decide_together("approved", move |tx| approve_until_answer(tx, &all, &by, &proof, id, &shown)).await
+        self.decide_together("approved", move |tx| approve_until_answer(tx, &all, &by, id, &shown)).await
     }
 
     /// Records the rejection of each call of a page of several calls, with a reason for the agent.
@@ -55,7 +53,7 @@ impl Gateway {
     /// Refuses a call that waits alone, and as [`decide::reject`] does.
     pub async fn reject_together(
         self: &Arc<Self>,
-        by: &Person,
+        by: &Signer,
         id: RequestId,
         reason: String,
     ) -> Result<(), Denied<Error>> {
@@ -102,12 +100,11 @@ fn alone(id: RequestId) -> Refusal {
 fn approve(
     tx: &mut WriteTx<'_>,
     all: &Gateway,
-    by: &Person,
-    proof: &str,
+    by: &Signer,
     id: RequestId,
     shown: &Digest,
 ) -> Result<Together, Denied<Error>> {
-    decide::seen(tx, all, by, id.into())?;
+    decide::seen(tx, all, &by.person, id.into())?;
     let page = found(tx, all, id)?;
     if page.digest != *shown {
         let message = format!("the calls that wait together with {id} differ from the page that was shown");
@@ -115,13 +112,14 @@ fn approve(
         return Err(Refusal::new(DenialCode::ShownDiffers, message).hint(hint).into());
     }
     for call in &page.calls {
-        decide::approve(tx, all, by, proof, call.id.into(), &call.digest)?;
+        decide::approve(tx, all, by, call.id.into(), &call.digest)?;
     }
     let ids: Vec<WaitingId> = page.calls.iter().map(|call| call.id.into()).collect();
     Entry::new(LedgerEvent::RequestShownTogether)
         .session(row(tx, id)?.session)
         .with("requests", canonical::to_string(&ids))
-        .with("by", by.id)
+        .with("by", by.person.id)
+        .with("face", by.face)
         .with("shown", page.digest)
         .append(tx)?;
     Ok(page)
@@ -130,24 +128,23 @@ fn approve(
 fn approve_until_answer(
     tx: &mut WriteTx<'_>,
     all: &Gateway,
-    by: &Person,
-    proof: &str,
+    by: &Signer,
     id: RequestId,
     shown: &Digest,
 ) -> Result<(), Denied<Error>> {
-    decide::seen(tx, all, by, id.into())?;
+    decide::seen(tx, all, &by.person, id.into())?;
     let asked = row(tx, id)?;
     let policy = &all.now().policy;
     let waits_alone = sheet::waiting_with(tx, policy, &asked)?.is_empty();
     // The pages have the tools, so that a page with this digest names exactly them.
-    let offered = reads::offered(tx, policy, &asked)?.filter(|_| by.id == asked.principal);
+    let offered = reads::offered(tx, policy, &asked)?.filter(|_| by.person.id == asked.principal);
     let offered: Reads = offered.ok_or_else(|| not_offered(&asked))?;
-    allowance::make_room(tx, by)?;
+    allowance::make_room(tx, &by.person)?;
     match waits_alone {
-        true => decide::approve(tx, all, by, proof, id.into(), shown)?,
-        false => drop(approve(tx, all, by, proof, id, shown)?),
+        true => decide::approve(tx, all, by, id.into(), shown)?,
+        false => drop(approve(tx, all, by, id, shown)?),
     }
-    allowance::add_reads(tx, by, &asked, offered)?;
+    allowance::add_reads(tx, &by.person, &asked, offered)?;
     Ok(())
 }
 
@@ -157,8 +154,8 @@ fn not_offered(asked: &Row) -> Refusal {
         .hint(format!("approve the call alone: `ironctl approve {}`", asked.id))
 }
 
-fn reject(tx: &mut WriteTx<'_>, all: &Gateway, by: &Person, id: RequestId, reason: &str) -> Result<(), Denied<Error>> {
-    decide::seen(tx, all, by, id.into())?;
+fn reject(tx: &mut WriteTx<'_>, all: &Gateway, by: &Signer, id: RequestId, reason: &str) -> Result<(), Denied<Error>> {
+    decide::seen(tx, all, &by.person, id.into())?;
     let rows = sheet::waiting_with(tx, &all.now().policy, &row(tx, id)?)?;
     if rows.is_empty() {
         return Err(alone(id).into());

@@ -6,13 +6,13 @@ use super::super::changes::at_once::finish;
 use super::super::checks::tests::host_policy;
 use super::super::decide::proof::Direct;
 use super::super::kinds::{Prepared, concerns_agent};
-use super::super::waiting::{self, Doubted, Ending, Gateway, Status};
+use super::super::waiting::{self, Doubted, Ending, Gateway, Signer, Status};
 use super::super::{Proposed, Requester, decide, generation};
 use crate::gateway::opening;
 use crate::gateway::writers;
 use crate::registry::live_settings::{ApprovalConfig, Live, LiveSettings};
 use crate::registry::policy::{self, Policy};
-use crate::registry::{self, AgentDraft, Person, Role};
+use crate::registry::{self, AgentDraft, Face, Person, Role};
 use crate::sessions::store::tests::draft;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{BootId, ChangeId};
@@ -170,9 +170,8 @@ impl DecisionFixture {
     pub(super) fn approve_with(&self, token: registry::Token, id: ChangeId, shown: Digest) -> Result<Status, Refusal> {
         let gateway = self.gateway();
         let approved = self.write(move |tx| {
-            let proof = token.id.to_string();
-            Ok(waiting::decide::approve(tx, &gateway, &token.person, &proof, id.into(), &shown)
-                .map_err(Denied::refusal))
+            let signer = Signer { person: token.person, token: Some(token.id), face: token.face };
+            Ok(waiting::decide::approve(tx, &gateway, &signer, id.into(), &shown).map_err(Denied::refusal))
         });
         approved.map(|()| self.status(id))
     }
@@ -184,7 +183,8 @@ impl DecisionFixture {
     pub(super) fn reject(&self, by: &'static str, id: ChangeId) -> Result<(), Refusal> {
         let gateway = self.gateway();
         self.write(move |tx| {
-            let by = registry::find_person(tx, by)?.expect("a person");
+            let person = registry::find_person(tx, by)?.expect("a person");
+            let by = Signer { person, token: None, face: Face::Program };
             Ok(waiting::decide::reject(tx, &gateway, &by, id.into(), "no").map_err(Denied::refusal))
         })
     }

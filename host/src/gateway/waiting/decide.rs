@@ -13,7 +13,7 @@ use super::words::Step;
 use crate::channels::notifications;
 use crate::gateway::approval::{self, Approver};
 use crate::gateway::independence::{self, NOT_INDEPENDENT};
-use crate::registry::{self, Person};
+use crate::registry::{self, Face, Person, TokenId, tokens};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::ApprovalId;
 use ironclaw_contract::seam::limits::REASON_BYTES_MAX;
@@ -22,27 +22,24 @@ use ironclaw_state::{ReadTx, WriteTx, failpoint};
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::{Decide, Denied, Refusal};
 use ironclaw_store::tables::approvals;
-use ironclaw_store::tables::waiting::{self, Ending, Status, Waiting, WaitingId};
+use ironclaw_store::tables::waiting::{self, DecidedBy, Ending, Status, Waiting, WaitingId};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// Milliseconds for which a code confirms the person of a session of the console.
+const CONFIRMED_MS: i64 = 600_000;
 
 /// The outcome of what was not decided in time.
 pub const OVERDUE: &str = "no decision in time";
 
 impl Gateway {
-    /// Records the approval of a person for the page with this digest. `proof` is the id of the token that they used.
+    /// Records the approval of a person for the page with this digest.
     ///
     /// # Errors
     /// Refuses as [`approve`] does.
-    pub async fn approve(
-        self: &Arc<Self>,
-        by: &Person,
-        proof: String,
-        id: WaitingId,
-        shown: Digest,
-    ) -> Result<(), Denied<Error>> {
+    pub async fn approve(self: &Arc<Self>, by: &Signer, id: WaitingId, shown: Digest) -> Result<(), Denied<Error>> {
         let (all, by) = (Arc::clone(self), by.clone());
-        let approved = self.record.state.decide(move |tx| approve(tx, &all, &by, &proof, id, &shown)).await;
+        let approved = self.record.state.decide(move |tx| approve(tx, &all, &by, id, &shown)).await;
         failpoint::reach("approved");
         self.announce();
         approved
@@ -52,7 +49,7 @@ impl Gateway {
     ///
     /// # Errors
     /// Refuses as [`reject`] does.
-    pub async fn reject(self: &Arc<Self>, by: &Person, id: WaitingId, reason: String) -> Result<(), Denied<Error>> {
+    pub async fn reject(self: &Arc<Self>, by: &Signer, id: WaitingId, reason: String) -> Result<(), Denied<Error>> {
         let (all, by) = (Arc::clone(self), by.clone());
         let rejected = self.record.state.decide(move |tx| reject(tx, &all, &by, id, &reason)).await;
         failpoint::reach("rejected");
@@ -95,11 +92,28 @@ pub fn present(tx: &ReadTx<'_>, by: &Person) -> Result<Person, Denied<Error>> {
     found.ok_or_else(|| Refusal::new(DenialCode::PersonUnknown, format!("{} no longer exists", by.name)).into())
 }
 
+/// The person who makes a decision, with their token and the face on which they were shown the page.
+#[derive(Debug, Clone)]
+pub struct Signer {
+    pub person: Person,
+    /// The token of their request; `None` if it is unknown.
+    pub token: Option<TokenId>,
+    pub face: Face,
+}
+
+impl Signer {
+    /// Returns the proof of an approval: the id of the token.
+    fn proof(&self) -> String {
+        self.token.as_ref().map(ToString::to_string).unwrap_or_default()
+    }
+}
+
 /// What waits, with its kind and the person who decides, as the record has them now.
 pub(in crate::gateway) struct Open {
     pub(in crate::gateway) kind: &'static dyn Kind,
     pub(in crate::gateway) of: Waiting,
     pub(in crate::gateway) by: Person,
+    pub(in crate::gateway) face: Face,
     pub(in crate::gateway) rights: Rights,
 }
 
@@ -111,16 +125,21 @@ impl Open {
     pub(in crate::gateway) fn find(
         tx: &mut WriteTx<'_>,
         all: &Gateway,
-        by: &Person,
+        by: &Signer,
         id: WaitingId,
     ) -> Result<Self, Denied<Error>> {
-        let (of, by) = (known(tx, id)?, present(tx, by)?);
+        let (of, face, by) = (known(tx, id)?, by.face, present(tx, &by.person)?);
         let (kind, rights) = (all.kind(id), all.kind(id).rights(tx, all, &by, &of)?);
-        let open = Self { kind, of, by, rights };
+        let open = Self { kind, of, by, face, rights };
         match open.rights.sight {
             Some(_) => Ok(open),
             None => Err(open.refuse(tx, unknown(id), "the person may not see it")?),
         }
+    }
+
+    /// Returns the person and the face of the decision.
+    pub(in crate::gateway) const fn decided_by(&self) -> DecidedBy {
+        DecidedBy { person: self.by.id, face: self.face }
     }
 
     /// Refuses what does not wait, and ends what was not decided in time.
@@ -132,6 +151,18 @@ impl Open {
             return Err(self.end(tx, all, Status::Expired, OVERDUE)?);
         }
         Ok(())
+    }
+
+    /// Refuses a grave approval in a session of the console whose person was not confirmed a moment ago.
+    fn check_confirmed(&self, tx: &mut WriteTx<'_>, by: &Signer) -> Result<(), Denied<Error>> {
+        if is_confirmed(tx, by)? || !self.kind.is_grave(tx, &self.of)? {
+            return Ok(());
+        }
+        let message =
+            format!("the approval of {} needs a fresh code: this session was confirmed too long ago", self.of.id);
+        let refusal = Refusal::new(DenialCode::NotConfirmed, message);
+        let refusal = refusal.hint("get a code with `ironctl console --print`, and type it on the page");
+        Err(self.refuse(tx, refusal, "the session was not confirmed")?)
     }
 
     /// Ends it in place of a decision, and returns the refusal of the decision.
@@ -191,6 +222,18 @@ impl Open {
     }
 }
 
+/// Returns whether a code confirmed the person a moment ago. A program needs none: its token is proof enough.
+pub fn is_confirmed(tx: &ReadTx<'_>, by: &Signer) -> Result<bool, ironclaw_state::Error> {
+    match by.face {
+        Face::Program => Ok(true),
+        Face::Console => {
+            let token = by.token.as_ref().map(|id| tokens::find_token(tx, id)).transpose()?.flatten();
+            let confirmed_at = token.and_then(|token| token.confirmed_at);
+            Ok(confirmed_at.is_some_and(|at| (0..CONFIRMED_MS).contains(&(tx.wall() - at))))
+        }
+    }
+}
+
 /// Returns the refusal of a decision about what does not wait.
 fn closed(of: &Waiting) -> Refusal {
     let (words, id) = (words_of(of.id), of.id);
@@ -212,16 +255,16 @@ fn closed(of: &Waiting) -> Refusal {
 pub fn approve(
     tx: &mut WriteTx<'_>,
     all: &Gateway,
-    by: &Person,
-    proof: &str,
+    by: &Signer,
     id: WaitingId,
     shown: &Digest,
 ) -> Result<(), Denied<Error>> {
-    let open = Open::find(tx, all, by, id)?;
+    let (open, proof) = (Open::find(tx, all, by, id)?, by.proof());
     if !open.rights.decides {
         return Err(open.not_theirs(tx, all)?);
     }
     open.check_waits(tx, all)?;
+    open.check_confirmed(tx, by)?;
     let Open { kind, of, by, .. } = &open;
     if let Some(why) = kind.why_stale(tx, all, of)? {
         return Err(open.end(tx, all, Status::Withdrawn, &why)?);
@@ -245,13 +288,13 @@ pub fn approve(
         let message = format!("{} already approved {id}: {needed} different people have to approve", by.name);
         return Err(Refusal::new(words_of(id).decided, message).into());
     }
-    if let Some(refused) = open.not_independent(tx, &ballot, proof, &counted)? {
+    if let Some(refused) = open.not_independent(tx, &ballot, &proof, &counted)? {
         return Err(refused);
     }
-    let approver = Approver::new(by.id, proof);
+    let approver = Approver::new(by.id, &proof);
     let token = approval::mint(all.root(), ballot.subject.clone(), approver, tx.wall(), ballot.valid_until)?;
     let given = approvals::insert(tx, id, by.id, &token.to_json())?;
-    let mut approved_by = entry(of, Step::ApprovedBy).with("approval", given).with("by", by.id);
+    let mut approved_by = entry(of, Step::ApprovedBy).with("approval", given).with("by", by.id).with("face", open.face);
     if !page.reasons.is_empty() {
         let codes: Vec<&str> = page.reasons.iter().map(|reason| reason.reason.name()).collect();
         approved_by = approved_by.with("reasons", codes.join(" "));
@@ -275,7 +318,7 @@ pub fn approve(
 pub fn reject(
     tx: &mut WriteTx<'_>,
     all: &Gateway,
-    by: &Person,
+    by: &Signer,
     id: WaitingId,
     reason: &str,
 ) -> Result<(), Denied<Error>> {
@@ -289,7 +332,7 @@ pub fn reject(
         true => Status::Rejected,
         false => Status::Withdrawn,
     };
-    ending::end(tx, all, &open.of, &Ending { status, by: Some(open.by.id), outcome: reason })?;
+    ending::end(tx, all, &open.of, &Ending { status, by: Some(open.decided_by()), outcome: reason })?;
     Ok(())
 }
 

@@ -46,7 +46,7 @@ pub(in crate::gateway) fn close(
     notifications::withdraw(tx, of.id)?;
     let mut ended = entry(of, Step::Ended(ending.status));
     if let Some(by) = ending.by {
-        ended = ended.with("by", by);
+        ended = ended.with("by", by.person).with("face", by.face);
     }
     // Words of people, and those about an effect that failed, can have anything in them.
     let reason = match (ending.status, ending.by) {
@@ -71,7 +71,7 @@ pub(in crate::gateway) fn outcome(
 ) -> Result<String, ironclaw_state::Error> {
     let Words { decision, without_effect, .. } = *words_of(of.id);
     let why = ending.outcome;
-    let by = ending.by.map(|by| registry::person_name(tx, by)).transpose()?;
+    let by = ending.by.map(|by| registry::person_name(tx, by.person)).transpose()?;
     let by = by.map_or_else(String::new, |name| format!(" by {name}"));
     let verb = match ending.status {
         Status::Expired => return Ok(format!("was not {decision} in time; {without_effect}")),

@@ -68,6 +68,10 @@ pub trait Kind: Sync {
     /// Returns in the host's words the reason that it can no longer be decided, if there is one.
     fn why_stale(&self, tx: &ReadTx<'_>, all: &Gateway, of: &Waiting) -> Result<Option<String>, Error>;
 
+    /// Returns whether a yes gives a right, runs a program, trades, or lets data leave to a host without a grant. On a face that others may
+    /// reach, such a yes needs a person who was confirmed a moment ago.
+    fn is_grave(&self, tx: &ReadTx<'_>, of: &Waiting) -> Result<bool, Error>;
+
     /// Returns the people whose approval it needs, for a sentence.
     fn deciders(&self, tx: &ReadTx<'_>, all: &Gateway, of: &Waiting) -> Result<String, Error>;
 

@@ -35,6 +35,8 @@ pub enum Fact {
     StoppedSessions,
     /// The key of the digests in `server_values`.
     ServerValuesKey,
+    /// The origin of the console, as JSON.
+    ConsoleOrigin,
 }
 
 impl Fact {
@@ -54,6 +56,7 @@ impl Fact {
             Self::SchedulesAttended => "schedules_attended",
             Self::StoppedSessions => "sessions_stopped",
             Self::ServerValuesKey => "server_values_key",
+            Self::ConsoleOrigin => "console_origin",
         }
     }
 }

@@ -13,7 +13,7 @@ use rusqlite::{Row, params};
 use std::fmt;
 use std::str::FromStr;
 
-pub use ironclaw_operator::{Role, TokenState};
+pub use ironclaw_operator::{Face, Role, TokenState};
 
 /// The channel that connects people with their own host.
 pub const LOOPBACK: &str = "loopback";
@@ -97,6 +97,7 @@ rows! {
         pub person: Person as row,
         /// Its name, which states its purpose.
         pub name: String = "token_name",
+        pub face: Face,
         pub state: TokenState,
         /// Milliseconds since the epoch.
         pub created_at: i64 = "token_created_at",
@@ -106,6 +107,8 @@ rows! {
         pub ended_at: Option<i64>,
         /// The day of its newest use, as a time in it, milliseconds since the epoch.
         pub used_at: Option<i64>,
+        /// The last time at which a code confirmed the person of a session of the console, milliseconds since the epoch.
+        pub confirmed_at: Option<i64>,
     }
 }
 
@@ -118,6 +121,7 @@ pub struct NewToken<'a> {
     pub person: PersonId,
     /// Its name, which states its purpose.
     pub name: &'a str,
+    pub face: Face,
     /// Milliseconds since the epoch.
     pub created_at: i64,
     /// The time of its expiry, milliseconds since the epoch.
@@ -257,8 +261,8 @@ pub fn delete_identity(tx: &mut WriteTx<'_>, person: PersonId, identity: &Identi
     Ok(())
 }
 
-const SELECT_TOKENS: &str = "SELECT people.*, tokens.id AS token_id, tokens.name AS token_name, digest, state, \
-                             tokens.created_at AS token_created_at, expires_at, ended_at, used_at \
+const SELECT_TOKENS: &str = "SELECT people.*, tokens.id AS token_id, tokens.name AS token_name, digest, face, state, \
+                             tokens.created_at AS token_created_at, expires_at, ended_at, used_at, confirmed_at \
                              FROM tokens JOIN people ON tokens.person_id = people.id";
 
 /// Returns every token, including ended ones, oldest first.
@@ -316,8 +320,8 @@ pub fn delete_ended_tokens(tx: &mut WriteTx<'_>, kept: i64) -> Result<(), Error>
 /// Inserts a live token.
 pub fn insert_token(tx: &mut WriteTx<'_>, new: &NewToken<'_>) -> Result<(), Error> {
     tx.execute(
-        "INSERT INTO tokens (id, digest, person_id, name, state, created_at, expires_at) VALUES (?1,?2,?3,?4,'live',?5,?6)",
-        params![new.id, new.digest, new.person, new.name, new.created_at, new.expires_at],
+        "INSERT INTO tokens (id, digest, person_id, name, face, state, created_at, expires_at) VALUES (?1,?2,?3,?4,?5,'live',?6,?7)",
+        params![new.id, new.digest, new.person, new.name, new.face, new.created_at, new.expires_at],
     )?;
     Ok(())
 }
@@ -325,6 +329,17 @@ pub fn insert_token(tx: &mut WriteTx<'_>, new: &NewToken<'_>) -> Result<(), Erro
 /// Notes a use of a token at a time.
 pub fn record_token_use(tx: &mut WriteTx<'_>, id: &TokenId, at: i64) -> Result<(), Error> {
     tx.execute("UPDATE tokens SET used_at = ?2 WHERE id = ?1", params![id, at]).map(drop)
+}
+
+/// Sets the expiry of a live token.
+pub fn extend_token(tx: &mut WriteTx<'_>, id: &TokenId, expires_at: i64) -> Result<(), Error> {
+    let sql = "UPDATE tokens SET expires_at = ?2 WHERE id = ?1 AND state = 'live'";
+    tx.execute(sql, params![id, expires_at]).map(drop)
+}
+
+/// Records that a code confirmed the person of a token at a time.
+pub fn confirm_token(tx: &mut WriteTx<'_>, id: &TokenId, at: i64) -> Result<(), Error> {
+    tx.execute("UPDATE tokens SET confirmed_at = ?2 WHERE id = ?1", params![id, at]).map(drop)
 }
 
 /// Marks a live token as ended at `at`; does not change an ended one.

@@ -10,7 +10,7 @@ use crate::rows::rows;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, CallId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_judge::provenance::Labels;
-use ironclaw_operator::WaitingKind;
+use ironclaw_operator::{Face, WaitingKind};
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{ToSql, params, params_from_iter};
 
@@ -129,9 +129,16 @@ pub struct Filter {
 pub struct Ending<'a> {
     pub status: Status,
     /// The person who decided, if the end is a decision.
-    pub by: Option<PersonId>,
+    pub by: Option<DecidedBy>,
     /// A sentence about the outcome, or the reason of a rejection.
     pub outcome: &'a str,
+}
+
+/// The person of a decision, and the face on which they made it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DecidedBy {
+    pub person: PersonId,
+    pub face: Face,
 }
 
 /// A set of what waits: that of a conversation, of an agent or of a person.
@@ -256,6 +263,7 @@ pub fn end(tx: &mut WriteTx<'_>, id: WaitingId, ending: &Ending<'_>) -> Result<b
                ended_at = ?4, outcome = ?5, ends_at = NULL, remind_at = NULL \
                WHERE id = ?1 AND status IN ('pending','doubtful','approved')";
     let Ending { status, by, outcome } = ending;
+    let by = by.map(|by| by.person);
     Ok(tx.execute(sql, params![id, status, by, now, outcome])? == 1)
 }
 

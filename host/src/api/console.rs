@@ -1,0 +1,221 @@
+//! The console: pages in which a person decides, talks and stops from a browser.
+//!
+//! A face of the API: each page calls the same functions as a route, and there is no second way to decide. It has a listener, an origin and
+//! a kind of token of its own, so that no cookie reaches the API and no token of a program a page. See `console::guard` for the rules of
+//! every request, `console::sign_in` for the way in.
+
+mod address;
+mod decision;
+mod fields;
+mod guard;
+mod inbox;
+mod live;
+mod pages;
+mod said;
+mod session;
+mod sign_in;
+mod status;
+mod talk;
+mod typed;
+mod visit;
+mod why;
+mod words;
+
+use super::auth::{Peer, require_role};
+use super::body::{MESSAGE_BYTES_MAX, REQUEST_BYTES_MAX};
+use super::console_state::codes::{self, Holder};
+use super::console_state::{Place, Serving};
+use super::handler::{Answer, Api, Body, Caller, Reply};
+use super::port::{self, Port};
+use crate::registry::Giver;
+use crate::registry::Role::{self, Admin, Member};
+use axum::extract::DefaultBodyLimit;
+use axum::http::StatusCode;
+use axum::routing::{MethodRouter, get, post};
+use axum::{Json, Router};
+use ironclaw_operator::{ConsoleCode, DenialCode, NewConsoleCode};
+use ironclaw_state::WriteTx;
+use ironclaw_store::refusal::Refusal;
+use std::net::SocketAddr;
+use tokio::time::Instant;
+
+ironclaw_operator::settings! {
+    /// `[console]`
+    pub struct Config for console {
+        /// The console listens on this address from the start, e.g. 127.0.0.1:8799; empty waits for `ironctl console`.
+        listen: String = String::new(), Rule("a loopback address with a port, or empty"), Restart;
+        /// The address of the console behind a proxy with TLS, e.g. https://console.example; empty is an address of its own on loopback.
+        origin: String = String::new(), Rule("an https address without a path, or empty"), Restart;
+    }
+}
+
+impl Config {
+    /// Refuses an origin that is none, or that is plain.
+    ///
+    /// # Errors
+    /// Returns a sentence about the mistake.
+    pub fn check(&self) -> Result<(), String> {
+        let is_origin = self.origin.strip_prefix("https://").is_some_and(|host| {
+            let parsed = url::Url::parse(&self.origin);
+            !host.is_empty() && parsed.is_ok_and(|url| url.origin().ascii_serialization() == self.origin)
+        });
+        match self.origin.is_empty() || is_origin {
+            true => Ok(()),
+            false => Err(format!(
+                "console.origin is {:?}: expected an address such as https://console.example, in lower case and without a path; plain \
+                 http is for loopback only",
+                self.origin
+            )),
+        }
+    }
+}
+
+/// Answers from now on, if the console does not yet. Returns the place.
+async fn open(api: &Api) -> Result<Place, Answer> {
+    let mut server = api.console.server().await;
+    if let Some(place) = api.console.place() {
+        return Ok(place);
+    }
+    let port = match api.console.take_port() {
+        Some(port) => port,
+        None => free_port(api).await?,
+    };
+    let number = port.address().map_or(0, |address| address.port());
+    let address = api.state().write(move |tx: &mut WriteTx<'_>| address::keep(tx, number)).await?;
+    let connections = port.connections();
+    let app = router(api.clone()).into_make_service_with_connect_info::<Peer>();
+    let served = axum::serve(port, app).with_graceful_shutdown(api.about.shutdown.stopped());
+    *server = Some(Serving { task: tokio::spawn(served.into_future()), connections });
+    tracing::info!(port = number, "the console answers");
+    Ok(api.console.set_place(address.origin()))
+}
+
+/// Answers from the start if the settings name a port, or if a browser has a session and tries again.
+pub(super) async fn open_at_start(api: &Api) {
+    let has_session = api.state().read(address::has_session).await.unwrap_or_default();
+    if (api.console.is_configured() || has_session)
+        && let Err(answer) = open(api).await
+    {
+        tracing::warn!(why = answer.failure.error.message, "the console does not answer");
+    }
+}
+
+/// Opens the port that the console had before, or another one if that is taken. Its cookies then belong to another origin.
+async fn free_port(api: &Api) -> Result<Port, Answer> {
+    let before = api.state().read(address::find).await?.map_or(0, |address| address.port);
+    let open = |number: u16| port::open(SocketAddr::from(([127, 0, 0, 1], number)), port::For::Console);
+    match open(before).await {
+        Ok(port) => Ok(port),
+        Err(_) => open(0).await.map_err(|error| Answer::broken(&error)),
+    }
+}
+
+/// `POST /v1/console/codes`: a code for the caller, which is valid once, within a minute.
+pub async fn issue_code(
+    Caller { api, person, current, .. }: Caller,
+    Body(NewConsoleCode { new_origin }): Body<NewConsoleCode>,
+) -> Reply<ConsoleCode> {
+    let mut place = open(&api).await?;
+    if new_origin {
+        if !person.role.covers(Role::Owner) {
+            let message = format!("{} is {} and a new origin needs an owner", person.name, person.role);
+            return Err(Refusal::new(DenialCode::RoleTooLow, message).into());
+        }
+        let by = person.id;
+        let address = api.state().write(move |tx: &mut WriteTx<'_>| address::replace(tx, by)).await?;
+        api.people_changed();
+        place = api.console.set_place(address.origin());
+    }
+    let giver = Giver { person: person.id, token: Some(current.0) };
+    let code = api.console.codes.issue(Holder { person, giver }, Instant::now())?;
+    let until = ironclaw_state::wall_clock() + i64::try_from(codes::VALID.as_millis()).unwrap_or(i64::MAX);
+    Ok(Json(ConsoleCode {
+        url: format!("{}/", place.origin),
+        code: code.to_string(),
+        expires_at: ironclaw_ledger::rfc3339(until),
+    }))
+}
+
+/// One path of the console: the least role that may use it (`None` needs no session), and the handler.
+struct Page(&'static str, Option<Role>, MethodRouter<Api>);
+
+fn pages() -> Vec<Page> {
+    vec![
+        Page("/", None, get(sign_in::home)),
+        Page(guard::SIGN_IN, None, post(sign_in::sign_in)),
+        Page("/style.css", None, get(pages::style)),
+        Page("/script.js", None, get(pages::script)),
+        Page("/favicon.ico", None, get(|| async { StatusCode::NO_CONTENT })),
+        Page("/sign-out", Some(Member), post(sign_in::sign_out)),
+        Page("/confirm", Some(Member), post(sign_in::confirm)),
+        Page("/live", Some(Member), get(live::inbox)),
+        Page("/inbox", Some(Member), get(inbox::list)),
+        Page("/waiting/{id}", Some(Member), get(decision::show)),
+        Page("/waiting/{id}/together", Some(Member), get(decision::together)),
+        Page("/waiting/{id}/decision", Some(Member), post(decision::decide)),
+        Page("/conversations", Some(Member), get(talk::list).post(talk::open)),
+        Page("/conversations/{session}", Some(Member), get(talk::show)),
+        Page("/conversations/{session}/live", Some(Member), get(live::conversation)),
+        Page(
+            "/conversations/{session}/messages",
+            Some(Member),
+            post(talk::send).layer(DefaultBodyLimit::max(MESSAGE_BYTES_MAX)),
+        ),
+        Page("/conversations/{session}/cancel", Some(Member), post(talk::cancel)),
+        Page("/files/{call}", Some(Member), get(talk::file)),
+        Page("/status", Some(Member), get(status::show)),
+        Page("/status/stop", Some(Admin), post(status::stop)),
+        Page("/status/resume", Some(Admin), post(status::resume)),
+        Page("/why", Some(Member), get(why::show)),
+    ]
+}
+
+fn router(api: Api) -> Router {
+    let put = |router: Router<Api>, Page(path, needs, handler): Page| {
+        let handler = match needs {
+            Some(role) => handler
+                .route_layer(axum::middleware::from_fn_with_state(role, require_role))
+                .route_layer(axum::middleware::from_fn(session::require)),
+            None => handler,
+        };
+        router.route(path, handler)
+    };
+    pages()
+        .into_iter()
+        .fold(Router::new(), put)
+        .fallback(|| async { Answer::from(Refusal::new(DenialCode::NotFound, "there is no such page")) })
+        .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
+        .layer(axum::middleware::from_fn_with_state(api.clone(), session::enter))
+        .with_state(api)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn origin_of_the_settings_is_https_without_a_path() {
+        let check = |origin: &str| Config { origin: origin.to_owned(), ..Config::default() }.check();
+        for good in ["", "https://console.example", "https://console.example:8443"] {
+            assert_eq!(check(good), Ok(()), "{good}");
+        }
+        for wrong in [
+            "http://console.example",
+            "https://console.example/",
+            "https://console.example/path",
+            "https://Console.example",
+            "https://console.example:443",
+            "https://user@console.example",
+            "https://",
+            "console.example",
+        ] {
+            assert!(check(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn each_path_without_a_session_is_one_of_the_sign_in() {
+        let open: Vec<&str> = pages().into_iter().filter(|page| page.1.is_none()).map(|page| page.0).collect();
+        assert_eq!(open, ["/", "/sign-in", "/style.css", "/script.js", "/favicon.ico"]);
+    }
+}

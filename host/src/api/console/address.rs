@@ -1,0 +1,98 @@
+//! The address of the console: an origin of its own for each home.
+//!
+//! Cookies belong to a host name and not to a port. The name `LABEL.localhost` is random, so that another service on this machine gets no
+//! cookie of the console, and browsers resolve it to loopback. Opens no port. See [`super::Console`].
+
+use crate::registry::tokens;
+use crate::registry::{self, Face, TokenState};
+use ironclaw_contract::ids::PersonId;
+use ironclaw_state::{ReadTx, WriteTx, bad, keys};
+use ironclaw_store::error::Error;
+use ironclaw_store::tables::facts::{self, Fact};
+use serde::{Deserialize, Serialize};
+
+/// The end of the name of a host that browsers resolve to loopback (RFC 6761, 6.3).
+const LOOPBACK_ZONE: &str = "localhost";
+
+/// The characters of a label.
+const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+
+/// Characters of a label, five random bits each.
+const LABEL_CHARACTERS: usize = 26;
+
+/// The address of the console of a home, as the record has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Address {
+    /// The random part of the host name.
+    pub label: String,
+    /// The last port, which a restart takes again; 0 before the first one.
+    pub port: u16,
+}
+
+impl Address {
+    fn random() -> Result<Self, keys::Error> {
+        let bytes: [u8; LABEL_CHARACTERS] = keys::random()?;
+        Ok(Self { label: bytes.iter().map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect(), port: 0 })
+    }
+
+    /// Returns the origin, as a browser writes it.
+    pub fn origin(&self) -> String {
+        format!("http://{}.{LOOPBACK_ZONE}:{}", self.label, self.port)
+    }
+}
+
+/// Returns the address of the record, if it has one.
+pub fn find(tx: &ReadTx<'_>) -> Result<Option<Address>, ironclaw_state::Error> {
+    let found = facts::get(tx, Fact::ConsoleOrigin)?;
+    found.map(|text| serde_json::from_str(&text).map_err(|_| bad("the origin of the console").into())).transpose()
+}
+
+/// Returns the address with this port, and records it. The first one gets its label here.
+pub fn keep(tx: &mut WriteTx<'_>, port: u16) -> Result<Address, Error> {
+    let before = find(tx)?;
+    let address = match &before {
+        Some(before) => Address { label: before.label.clone(), port },
+        None => Address { port, ..Address::random()? },
+    };
+    if before.as_ref() != Some(&address) {
+        record(tx, &address)?;
+    }
+    Ok(address)
+}
+
+/// Replaces the label and ends every session of the console. Returns the new address.
+pub fn replace(tx: &mut WriteTx<'_>, by: PersonId) -> Result<Address, Error> {
+    let port = find(tx)?.map_or(0, |before| before.port);
+    let address = Address { port, ..Address::random()? };
+    record(tx, &address)?;
+    let is_session = |token: &registry::Token| token.face == Face::Console && token.state == TokenState::Live;
+    for session in registry::tokens(tx)?.iter().filter(|token| is_session(token)) {
+        tokens::end_session(tx, session, by)?;
+    }
+    Ok(address)
+}
+
+/// Returns whether a browser has a session.
+pub fn has_session(tx: &ReadTx<'_>) -> Result<bool, ironclaw_state::Error> {
+    let tokens = registry::tokens(tx)?;
+    Ok(tokens.iter().any(|token| token.face == Face::Console && token.state == TokenState::Live))
+}
+
+fn record(tx: &mut WriteTx<'_>, address: &Address) -> Result<(), ironclaw_state::Error> {
+    facts::set(tx, Fact::ConsoleOrigin, serde_json::to_string(address).expect("plain fields"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn origin_is_a_random_name_below_localhost() {
+        let (one, other) = (Address::random().expect("random bytes"), Address::random().expect("random bytes"));
+        assert_ne!(one.label, other.label);
+        let origin = Address { port: 8799, ..one.clone() }.origin();
+        assert_eq!(origin, format!("http://{}.localhost:8799", one.label));
+        assert!(one.label.len() == LABEL_CHARACTERS && one.label.bytes().all(|byte| ALPHABET.contains(&byte)));
+    }
+}

@@ -1,0 +1,245 @@
+//! The event streams of the live parts: the inbox, what waits, and a conversation with its streamed answer.
+//!
+//! Each stream belongs to a session and ends with it. Sends parts of pages as the templates render them, and never data of another person.
+//! A client that comes back gets every part again. See [`crate::api::chat::follow`] for the stream of programs.
+
+use super::inbox as entries;
+use super::said::Said;
+use super::talk;
+use super::visit::Visit;
+use crate::api::auth::check_still_valid;
+use crate::api::handler::{Answer, Api, Caller};
+use crate::api::sessions;
+use crate::api::streaming::PartialOutput;
+use axum::Json;
+use axum::extract::{Path, Query};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use ironclaw_contract::canonical::Digest;
+use ironclaw_operator::{DenialCode, Draft, WaitingId};
+use ironclaw_store::refusal::Refusal;
+use ironclaw_store::tables::waiting as table;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::time::Duration;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::mpsc::Sender;
+use tokio_stream::wrappers::ReceiverStream;
+
+/// Changes within this time are sent in one part.
+const COALESCE_TIME: Duration = Duration::from_millis(50);
+
+/// The longest time without a look at the session of a stream.
+const LOOK_TIME: Duration = Duration::from_secs(20);
+
+/// A part of a page that is replaced.
+#[derive(Serialize)]
+struct Fragment<'a> {
+    id: &'a str,
+    html: &'a str,
+}
+
+/// More text of a part.
+#[derive(Serialize)]
+struct MoreText<'a> {
+    id: &'a str,
+    text: &'a str,
+    /// The text begins anew.
+    new: bool,
+}
+
+type Streamed = Sse<axum::response::sse::KeepAliveStream<ReceiverStream<Result<Event, Infallible>>>>;
+
+/// Starts a stream: `work` sends its events until the client leaves, the session ends or the host stops.
+fn stream<F, W>(visit: &Visit, work: F) -> Result<Streamed, Answer>
+where
+    F: FnOnce(Listener) -> W,
+    W: Future<Output = Result<(), Answer>> + Send + 'static,
+{
+    let place = visit.caller.api.console.streams.enter(&visit.session.id)?;
+    let (to, receiver) = tokio::sync::mpsc::channel(16);
+    let work = work(Listener { caller: visit.caller.clone(), to: to.clone() });
+    let shutdown = visit.caller.api.about.shutdown.clone();
+    tokio::spawn(async move {
+        let _place = place;
+        tokio::select! {
+            _ = work => {}
+            () = to.closed() => {}
+            () = shutdown.stopped() => {}
+        }
+    });
+    Ok(Sse::new(ReceiverStream::new(receiver)).keep_alive(KeepAlive::default()))
+}
+
+/// The browser at the other end of a stream.
+struct Listener {
+    caller: Caller,
+    to: Sender<Result<Event, Infallible>>,
+}
+
+impl Listener {
+    fn api(&self) -> &Api {
+        &self.caller.api
+    }
+
+    /// Sends an event, unless the session ended.
+    async fn send(&self, name: &str, data: &impl Serialize) -> Result<(), Answer> {
+        let gone = || Answer::from(Refusal::new(DenialCode::ListenerGone, "the listener is gone"));
+        let room = self.to.reserve().await.map_err(|_| gone())?;
+        check_still_valid(self.api(), &self.caller.current).await?;
+        room.send(Ok(Event::default().event(name).json_data(data).map_err(|_| gone())?));
+        Ok(())
+    }
+
+    async fn fragment(&self, id: &str, html: &str) -> Result<(), Answer> {
+        self.send("fragment", &Fragment { id, html }).await
+    }
+}
+
+/// The parts that have been sent, so that an equal part is not sent twice.
+#[derive(Default)]
+struct Sent(HashMap<String, Digest>);
+
+impl Sent {
+    /// Returns whether a part of this id was sent.
+    fn has(&self, id: &str) -> bool {
+        self.0.contains_key(id)
+    }
+
+    /// Returns whether the part of this id is new or another one.
+    fn is_news(&mut self, id: &str, html: &str) -> bool {
+        let digest = Digest::of(html.as_bytes());
+        self.0.insert(id.to_owned(), digest) != Some(digest)
+    }
+}
+
+/// Query of `GET /live`.
+#[derive(Debug, Deserialize)]
+pub struct LiveQuery {
+    /// The page of the inbox; 0 for a page without its list.
+    #[serde(default)]
+    page: usize,
+    /// What waits on the page: the browser reads the page again once it is decided.
+    of: Option<String>,
+}
+
+/// `GET /live`: the number of entries of the inbox, its list, and the end of what waits on the page.
+pub async fn inbox(visit: Visit, Query(query): Query<LiveQuery>) -> Result<Streamed, Answer> {
+    stream(&visit, move |listener| follow_person(listener, query))
+}
+
+async fn follow_person(to: Listener, query: LiveQuery) -> Result<(), Answer> {
+    let mut changed = to.api().gateway.watch();
+    let of: Option<WaitingId> = query.of.and_then(|of| of.parse().ok());
+    let (mut sent, mut status) = (Sent::default(), None);
+    loop {
+        changed.mark_unchanged();
+        let (count, list) = entries::fragments(&to.caller, query.page).await?;
+        if sent.is_news("inbox-count", &count) {
+            to.fragment("inbox-count", &count).await?;
+        }
+        if query.page > 0 && sent.is_news("waiting-list", &list) {
+            to.fragment("waiting-list", &list).await?;
+        }
+        if let Some(of) = of {
+            let now = to.api().state().read(move |tx| table::find(tx, of)).await?.map(|of| of.status);
+            if status.is_some_and(|before| before != now) {
+                to.send("reload", &()).await?;
+            }
+            status = Some(now);
+        }
+        check_still_valid(to.api(), &to.caller.current).await?;
+        tokio::select! {
+            found = changed.changed() => if found.is_err() { return Ok(()) },
+            () = tokio::time::sleep(LOOK_TIME) => {}
+        }
+        tokio::time::sleep(COALESCE_TIME).await;
+    }
+}
+
+/// `GET /conversations/{session}/live`: new and changed lines, what waits there, and the text of the answer while the model writes it.
+pub async fn conversation(visit: Visit, Path(session): Path<String>) -> Result<Streamed, Answer> {
+    let Json(of) = sessions::show(visit.caller.clone(), Path(session.clone())).await?;
+    // Each read of another person's conversation leaves an entry in the ledger.
+    if of.person != Some(visit.caller.person.id) {
+        return Err(Answer::noted(crate::sessions::store::unknown(&session)));
+    }
+    stream(&visit, move |listener| follow_conversation(listener, session))
+}
+
+async fn follow_conversation(to: Listener, session: String) -> Result<(), Answer> {
+    let id = sessions::known(to.api(), &to.caller.person, &session).await?;
+    let (mut events, mut changed) = (to.api().state().events_of(id), to.api().gateway.watch());
+    let (mut sent, mut partial, mut is_first): (Sent, Option<PartialOutput>, bool) = (Sent::default(), None, true);
+    loop {
+        changed.mark_unchanged();
+        let lines = talk::lines(&to.caller, &session, None).await?;
+        send_lines(&to, &lines, &mut sent, is_first).await?;
+        is_first = false;
+        let requests = talk::requests_html(&to.caller, id).await?;
+        if sent.is_news("requests", &requests) {
+            to.fragment("requests", &requests).await?;
+        }
+        let Json(of) = sessions::show(to.caller.clone(), Path(session.clone())).await?;
+        let words = of.turn_id.and_then(|turn| Some((turn, to.api().sessions.words(id, turn)?)));
+        match words {
+            Some((turn, words)) if partial.as_ref().is_none_or(|partial| partial.turn != turn) => {
+                partial = Some(PartialOutput::new(turn, words));
+            }
+            Some(_) => {}
+            None => partial = None,
+        }
+        let working = if of.turn_id.is_some() { super::words::WORKS } else { "" };
+        if sent.is_news("working", working) {
+            to.fragment("working", working).await?;
+        }
+        check_still_valid(to.api(), &to.caller.current).await?;
+        loop {
+            tokio::select! {
+                biased;
+                event = events.recv() => match event {
+                    Ok(_) | Err(RecvError::Lagged(_)) => break,
+                    Err(RecvError::Closed) => return Ok(()),
+                },
+                found = changed.changed() => if found.is_err() { return Ok(()) } else { break },
+                draft = next_draft(&mut partial) => {
+                    let new = draft.from == 0;
+                    to.send("text", &MoreText { id: "partial", text: &draft.text, new }).await?;
+                }
+                () = tokio::time::sleep(LOOK_TIME) => break,
+            }
+        }
+        tokio::time::sleep(COALESCE_TIME).await;
+    }
+}
+
+/// Sends the lines that are new, and those that changed. The page has the lines of the first look, but perhaps an older state of a call.
+async fn send_lines(to: &Listener, lines: &[Said], sent: &mut Sent, is_first: bool) -> Result<(), Answer> {
+    let broken = |error: askama::Error| Answer::broken(&error);
+    let mut has_new = false;
+    for said in lines {
+        let (id, content) = (said.id(), said.content().map_err(broken)?);
+        let is_known = is_first || sent.has(&id);
+        if !sent.is_news(&id, &content) || (is_first && said.calls.is_empty()) {
+            continue;
+        }
+        if is_known {
+            to.fragment(&id, &content).await?;
+        } else {
+            has_new = true;
+            to.send("append", &Fragment { id: "talk", html: &said.element().map_err(broken)? }).await?;
+        }
+    }
+    if has_new {
+        // The streamed text is a line now.
+        to.send("text", &MoreText { id: "partial", text: "", new: true }).await?;
+    }
+    Ok(())
+}
+
+async fn next_draft(partial: &mut Option<PartialOutput>) -> Draft {
+    match partial {
+        Some(partial) => partial.next().await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,185 @@
+//! The session of a browser: its cookie, its caller, and the way of every request.
+//!
+//! A cookie opens the console only, as a token opens the API only. Each request has a task of its own, as in [`crate::api::auth`].
+
+use super::guard::{self, single};
+use super::pages;
+use super::visit::{Visit, missing};
+use crate::api::answer::{Noted, Refused};
+use crate::api::auth::{AbortOnDrop, Caller, Current, Peer, check_valid};
+use crate::api::callers::Freshness;
+use crate::api::connections::TrackedBody;
+use crate::api::handler::{Answer, Api};
+use crate::registry::Face;
+use crate::registry::tokens::{self, PREFIX, TEXT_CHARACTERS};
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::header::{CONTENT_TYPE, COOKIE};
+use axum::http::{HeaderMap, Method};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use ironclaw_contract::canonical::Digest;
+use ironclaw_operator::DenialCode;
+use ironclaw_store::refusal::Refusal;
+use tokio::time::Instant;
+
+/// The name of the cookie.
+const COOKIE_NAME: &str = "ironclaw_console";
+
+/// The word for the console in the ledger.
+const VIA: &str = "console";
+
+/// Returns the cookie of a session with this text. A plain origin is on loopback.
+pub fn cookie(text: &str, is_https: bool) -> String {
+    let secure = if is_https { "; Secure" } else { "" };
+    let seconds = tokens::SESSION_IDLE_MS / 1000;
+    format!("{COOKIE_NAME}={text}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}")
+}
+
+/// Returns the cookie that ends one.
+pub fn no_cookie(is_https: bool) -> String {
+    let secure = if is_https { "; Secure" } else { "" };
+    format!("{COOKIE_NAME}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0{secure}")
+}
+
+/// Leads every request through the guard, finds its session, and gives every answer its headers.
+pub async fn enter(
+    State(api): State<Api>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let is_read_only = request.method().is_safe();
+    let in_flight = peer.begin_request();
+    let handling = tokio::spawn(handle(api.clone(), peer, request, next));
+    let _abort = is_read_only.then(|| AbortOnDrop(handling.abort_handle()));
+    let mut response = match handling.await {
+        Ok(response) => response,
+        Err(error) => pages::refused(None, &Answer::task_ended(&error).into()),
+    };
+    guard::protect(&mut response);
+    response.map(|body| TrackedBody::hold(body, in_flight))
+}
+
+async fn handle(api: Api, peer: Peer, mut request: Request, next: Next) -> Response {
+    let Some(place) = api.console.place() else { return pages::refused(None, &missing().into()) };
+    if let Err(refusal) = guard::check(&request, &place.origin) {
+        api.callers.refusals.note((refusal.code, VIA)).await;
+        return pages::refused(None, &refusal.into());
+    }
+    let visit = match find(&api, request.headers()).await {
+        Ok(visit) => visit,
+        Err(answer) => return pages::refused(None, &answer.into()),
+    };
+    let is_form = *request.method() == Method::POST && request.headers().contains_key(CONTENT_TYPE);
+    match &visit {
+        Some(visit) => {
+            if let Err(refusal) = peer.admit(&visit.session) {
+                return pages::refused(Some(visit), &refusal.into());
+            }
+            request.extensions_mut().insert(visit.caller.person.clone());
+            request.extensions_mut().insert(visit.caller.current.clone());
+            request.extensions_mut().insert(Face::Console);
+            request.extensions_mut().insert(visit.clone());
+        }
+        None if is_form && request.uri().path() != guard::SIGN_IN => {
+            return super::sign_in::keep_typed(request, &api).await;
+        }
+        None => {}
+    }
+    let mut response = next.run(request).await;
+    if let Some(Noted(code)) = response.extensions_mut().remove() {
+        api.callers.refusals.note((code, VIA)).await;
+    }
+    match response.extensions_mut().remove::<Refused>() {
+        Some(refused) => pages::refused(visit.as_ref(), &refused),
+        None if response.status().is_client_error() && !pages::is_page(&response) => {
+            pages::refused(visit.as_ref(), &pages::unreadable(response.status()))
+        }
+        None => response,
+    }
+}
+
+/// Lets a request pass that has a session. Wraps every page but those of the sign-in.
+pub async fn require(request: Request, next: Next) -> Response {
+    match request.extensions().get::<Visit>() {
+        Some(_) => next.run(request).await,
+        None => missing().into_response(),
+    }
+}
+
+/// Finds the session of a request. A cookie that is wrong or over is none: its person signs in again.
+async fn find(api: &Api, headers: &HeaderMap) -> Result<Option<Visit>, Answer> {
+    let Some(text) = cookie_of(headers) else { return Ok(None) };
+    let digest = Digest::of(text.as_bytes());
+    let found = api.callers.tokens.find(api.state(), &digest, Freshness::Cached).await?;
+    let now = ironclaw_state::wall_clock();
+    let Some(session) = found.filter(|token| token.face == Face::Console && check_valid(token, now).is_ok()) else {
+        if !api.callers.failures.allow(None, Instant::now()) {
+            let refusal = Refusal::new(DenialCode::TooManyFailures, "too many requests without a valid session came");
+            return Err(refusal.hint("wait a second").into());
+        }
+        return Ok(None);
+    };
+    if let Some(until) = tokens::extended_end(&session, now) {
+        let id = session.id.clone();
+        let extend = move |tx: &mut ironclaw_state::WriteTx<'_>| {
+            tx.defer();
+            tokens::extend_session(tx, &id, until)
+        };
+        api.state().write(extend).await?;
+        api.callers.tokens.invalidate();
+    }
+    api.callers.record_use(api.state(), &session);
+    let current = Current(session.id.clone());
+    let caller = Caller { api: api.clone(), person: session.person.clone(), current, face: Face::Console };
+    Ok(Some(Visit { caller, session, form_token: form_token(text) }))
+}
+
+/// Returns the token of a session's forms. It does not reveal the cookie, and only who has the cookie can make it.
+fn form_token(cookie: &str) -> String {
+    Digest::of(format!("ironclaw console form {cookie}").as_bytes()).to_string()
+}
+
+/// Returns the text of the cookie, if the request has exactly one of its form.
+fn cookie_of(headers: &HeaderMap) -> Option<&str> {
+    let mut found = single(headers, &COOKIE)?
+        .split(';')
+        .filter_map(|pair| pair.trim().split_once('='))
+        .filter(|(name, _)| *name == COOKIE_NAME);
+    let ((_, text), None) = (found.next()?, found.next()) else { return None };
+    let is_formed = text.len() == TEXT_CHARACTERS && text.starts_with(PREFIX);
+    is_formed.then_some(text)
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        pages::refused(None, &self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::HeaderValue;
+
+    #[test]
+    fn cookie_is_one_of_its_form_or_none() {
+        let text = format!("{PREFIX}{}", "a".repeat(64));
+        let read = |cookies: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for cookie in cookies {
+                headers.append(COOKIE, HeaderValue::from_str(cookie).expect("a header"));
+            }
+            cookie_of(&headers).map(str::to_owned)
+        };
+        let own = format!("{COOKIE_NAME}={text}");
+        assert_eq!(read(&[&own]), Some(text.clone()));
+        assert_eq!(read(&[&format!("other=1; {own}")]), Some(text.clone()));
+        for wrong in [format!("{own}; {own}"), format!("{COOKIE_NAME}=ict_short"), format!("x{own}"), String::new()] {
+            assert_eq!(read(&[&wrong]), None, "{wrong}");
+        }
+        assert_eq!(read(&[&own, &own]), None, "two headers");
+        assert_ne!(form_token(&text), form_token("other"));
+        assert!(cookie(&text, true).ends_with("; Secure") && !cookie(&text, false).contains("Secure"));
+    }
+}

@@ -1,0 +1,289 @@
+//! Conversations: the list, one of them with its calls, and the messages of its person.
+//!
+//! Text of agents and of others is only text, and an address in it is no link. Counts a text as typed only if the script of the page says
+//! which parts of it were pasted. See [`crate::api::chat`], [`super::said`].
+
+use super::fields::{Fields, File, Posted};
+use super::pages::{self, Frame, Notice, Room, page};
+use super::said::{self, Said};
+use super::visit::Visit;
+use super::{typed, words};
+use crate::api::answer::Refused;
+use crate::api::chat::{conversation, messages, threads};
+use crate::api::files;
+use crate::api::handler::{Answer, Body, Caller};
+use crate::api::transcript;
+use crate::api::{agents, sessions, stops, waiting};
+use crate::channels::inbound::channel::loopback;
+use askama::Template;
+use axum::Json;
+use axum::body::to_bytes;
+use axum::extract::{Path, Query};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::ids::SessionId;
+use ironclaw_operator::{MessageFile, NewConversation, NewMessage, Session, WaitingEntry, WaitingId};
+use ironclaw_state::keys;
+use ironclaw_text::file::{self, media_type};
+use serde::Deserialize;
+
+/// Conversations on one page.
+const CONVERSATIONS: usize = 50;
+
+/// Lines of a conversation on one page.
+pub(super) const LINES: u64 = 50;
+
+/// Bytes of a text file that a message has as text; a larger one goes into the workspace.
+const TEXT_BYTES_MAX: usize = 64 * 1024;
+
+/// Bytes of a file that the console shows or hands out.
+const FILE_BYTES_MAX: usize = 64 << 20;
+
+/// The classes of calls that a person can allow, as the API takes them.
+const ALLOWED: [&str; 6] = ["+read", "+write", "+send", "+exec", "+trade", "read"];
+
+/// A conversation in the list.
+struct Conversation {
+    session: SessionId,
+    agent: String,
+    title: String,
+    at: String,
+    at_shown: String,
+}
+
+#[derive(Template)]
+#[template(path = "conversations.html")]
+struct ConversationsPage {
+    frame: Frame,
+    search: String,
+    agents: Vec<String>,
+    conversations: Vec<Conversation>,
+    page: usize,
+    more: bool,
+}
+
+/// What waits for the person in a conversation.
+pub(super) struct Request {
+    pub id: WaitingId,
+    pub effect: String,
+}
+
+#[derive(Template)]
+#[template(path = "talk.html")]
+struct TalkPage {
+    frame: Frame,
+    session: String,
+    agent: String,
+    lines: Vec<Said>,
+    /// The number of the first line, if there are earlier ones.
+    before: Option<u64>,
+    requests: Vec<Request>,
+    /// True for the person of the conversation, who writes into it.
+    is_own: bool,
+    is_working: bool,
+    allowed: &'static [&'static str],
+    text: String,
+}
+
+#[derive(Template)]
+#[template(path = "requests.html")]
+struct Requests {
+    requests: Vec<Request>,
+}
+
+/// Query of `GET /conversations`.
+#[derive(Debug, Deserialize)]
+pub struct Search {
+    /// Words of a title.
+    #[serde(default)]
+    q: String,
+    /// The page, from 1.
+    #[serde(default)]
+    page: usize,
+}
+
+/// `GET /conversations?q=WORDS`
+pub async fn list(visit: Visit, Query(search): Query<Search>) -> Result<Response, Answer> {
+    let caller = &visit.caller;
+    let Json(agents) = agents::list(caller.clone()).await?;
+    let names: Vec<String> = agents.into_iter().map(|agent| agent.name).collect();
+    let wanted = search.q.trim().to_lowercase();
+    let settings = caller.api.gateway.now();
+    let zone = settings.host_policy.zone.zone.rules();
+    let mut found = Vec::new();
+    for agent in &names {
+        let threads = threads::threads(caller.clone(), Path(agent.clone()), Query(threads::ThreadsQuery::own()));
+        found.extend(threads.await?.0.threads.into_iter().map(|thread| (agent, thread)));
+    }
+    let mut all: Vec<Conversation> = found
+        .into_iter()
+        .map(|(agent, thread)| Conversation {
+            session: thread.session_id,
+            agent: agent.clone(),
+            title: thread.title.unwrap_or_else(|| words::UNTITLED.to_owned()),
+            at_shown: words::time(zone, &thread.last_active_at),
+            at: thread.last_active_at,
+        })
+        .filter(|one| wanted.is_empty() || format!("{} {}", one.title, one.agent).to_lowercase().contains(&wanted))
+        .collect();
+    all.sort_by(|one, other| other.at.cmp(&one.at));
+    let number = search.page.max(1);
+    let skipped = (number - 1).saturating_mul(CONVERSATIONS);
+    let more = all.len() > skipped.saturating_add(CONVERSATIONS);
+    let conversations = all.into_iter().skip(skipped).take(CONVERSATIONS).collect();
+    let frame = Frame::new(&visit, Some(Room::Conversations), words::CONVERSATIONS);
+    let search = search.q;
+    Ok(page(StatusCode::OK, &ConversationsPage { frame, search, agents: names, conversations, page: number, more }))
+}
+
+/// `POST /conversations`: a new conversation with an agent.
+pub async fn open(Posted { visit, mut fields }: Posted) -> Result<Response, Answer> {
+    let random = Digest::from_bytes(keys::random()?).to_string();
+    let new = NewConversation { thread: Some(format!("web-{}", &random[..12])), speak_as: None };
+    let opened = conversation::open(visit.caller, Path(fields.take("agent")), Body(new)).await?;
+    Ok(pages::see_other(&format!("/conversations/{}", opened.0.session_id)))
+}
+
+/// Query of `GET /conversations/{session}`.
+#[derive(Debug, Deserialize)]
+pub struct Before {
+    /// The number of the line after the last one; without it, the newest lines.
+    before: Option<u64>,
+}
+
+/// `GET /conversations/{session}?before=N`
+pub async fn show(visit: Visit, Path(session): Path<String>, Query(query): Query<Before>) -> Result<Response, Answer> {
+    talk(&visit, session, query.before, None, String::new()).await
+}
+
+async fn talk(
+    visit: &Visit,
+    session: String,
+    before: Option<u64>,
+    refused: Option<Refused>,
+    text: String,
+) -> Result<Response, Answer> {
+    let caller = &visit.caller;
+    let Json(of) = sessions::show(caller.clone(), Path(session.clone())).await?;
+    let (query_is_newest, lines) = (before.is_none(), lines(caller, &session, before).await?);
+    let before = lines.first().map(|said| said.seq).filter(|first| *first > 1);
+    let title = of.title.clone().unwrap_or_else(|| words::TALK.to_owned());
+    let status = refused.as_ref().map_or(StatusCode::OK, |refused| refused.status);
+    let is_followed = query_is_newest && of.person == Some(caller.person.id);
+    let live = if is_followed { format!("/conversations/{session}/live") } else { String::new() };
+    let notice = refused.as_ref().map(Notice::from);
+    let frame = Frame::new(visit, Some(Room::Conversations), title).with(notice).live_at(live);
+    Ok(page(
+        status,
+        &TalkPage {
+            frame,
+            requests: requests(caller, of.status.id).await?,
+            is_own: is_own(caller, &of),
+            is_working: of.turn_id.is_some(),
+            agent: of.status.agent,
+            session,
+            lines,
+            before,
+            allowed: &ALLOWED,
+            text,
+        },
+    ))
+}
+
+/// Returns whether the caller writes into a conversation: it is theirs, with their own host.
+fn is_own(caller: &Caller, of: &Session) -> bool {
+    of.channel == loopback::NAME && of.person == Some(caller.person.id)
+}
+
+/// Returns lines of a conversation: the newest ones, or those before a number.
+pub(super) async fn lines(caller: &Caller, session: &str, before: Option<u64>) -> Result<Vec<Said>, Answer> {
+    let query = match before {
+        None => transcript::Page::last(usize::try_from(LINES).unwrap_or(usize::MAX)),
+        Some(before) => transcript::Page::after(before.saturating_sub(LINES + 1)),
+    };
+    let Json(found) = transcript::show(caller.clone(), Path(session.to_owned()), Query(query)).await?;
+    let settings = caller.api.gateway.now();
+    let zone = settings.host_policy.zone.zone.rules();
+    let items = found.items.into_iter().filter(|item| before.is_none_or(|before| item.seq < before));
+    Ok(said::lines(items.collect(), &found.agent, zone))
+}
+
+/// Returns what waits for the person in a conversation.
+pub(super) async fn requests(caller: &Caller, session: SessionId) -> Result<Vec<Request>, Answer> {
+    let Json(found) = waiting::list(caller.clone(), Query(waiting::ListQuery::inbox(usize::MAX, 0))).await?;
+    let is_here =
+        |entry: &WaitingEntry| entry.yours && entry.origin.as_ref().is_some_and(|origin| origin.session == session);
+    let here = found.entries.into_iter().filter(is_here);
+    Ok(here.map(|entry| Request { id: entry.id, effect: entry.question.unwrap_or(entry.effect) }).collect())
+}
+
+/// Returns what waits in a conversation as HTML.
+pub(super) async fn requests_html(caller: &Caller, session: SessionId) -> Result<String, Answer> {
+    let requests = requests(caller, session).await?;
+    Requests { requests }.render().map_err(|error| Answer::broken(&error))
+}
+
+/// `POST /conversations/{session}/messages`
+pub async fn send(Path(session): Path<String>, Posted { visit, mut fields }: Posted) -> Result<Response, Answer> {
+    let text = fields.get("text").to_owned();
+    match sent_message(&visit.caller, &session, &mut fields).await {
+        Ok(()) => Ok(pages::see_other(&format!("/conversations/{session}"))),
+        // The page keeps the text.
+        Err(answer) => talk(&visit, session, None, Some(answer.into()), text).await,
+    }
+}
+
+async fn sent_message(caller: &Caller, session: &str, fields: &mut Fields) -> Result<(), Answer> {
+    let Json(of) = sessions::show(caller.clone(), Path(session.to_owned())).await?;
+    let typed = typed::read(fields)?;
+    let allow = Some(fields.take("allow")).filter(|word| ALLOWED.contains(&word.as_str()));
+    let new = NewMessage {
+        text: typed.text,
+        quoted: typed.quoted,
+        untyped: !typed.is_typed,
+        files: std::mem::take(&mut fields.files).into_iter().map(attached).collect(),
+        thread: Some(of.thread.clone()).filter(|name| !name.is_empty()),
+        allow: allow.into_iter().collect(),
+        event_id: fields.given("event").map(str::to_owned),
+        ..NewMessage::default()
+    };
+    if !is_own(caller, &of) {
+        return Err(Answer::noted(crate::sessions::store::unknown(session)));
+    }
+    let sent = messages::send(caller.clone(), Path(of.status.agent), Query(messages::Wait::none()), Body(new));
+    sent.await.map(drop)
+}
+
+/// Returns a file of a form as a message has it.
+fn attached(File { name, bytes }: File) -> MessageFile {
+    let is_text = media_type(&bytes) == file::TEXT && bytes.len() <= TEXT_BYTES_MAX;
+    match String::from_utf8(bytes.into()) {
+        Ok(text) if is_text => MessageFile { name, text, ..MessageFile::default() },
+        Ok(text) => MessageFile { name, data: Some(STANDARD.encode(text)), ..MessageFile::default() },
+        Err(other) => MessageFile { name, data: Some(STANDARD.encode(other.into_bytes())), ..MessageFile::default() },
+    }
+}
+
+/// `POST /conversations/{session}/cancel`
+pub async fn cancel(Path(session): Path<String>, Posted { visit, .. }: Posted) -> Result<Response, Answer> {
+    let _ = stops::cancel(visit.caller, Path(session.clone())).await?;
+    Ok(pages::see_other(&format!("/conversations/{session}")))
+}
+
+/// `GET /files/{call}`: a file that an agent sent. An image by its content is shown; everything else is only handed out.
+pub async fn file(visit: Visit, Path(call): Path<String>) -> Result<Response, Answer> {
+    let sent = files::sent(visit.caller, Path(call)).await?.into_response();
+    let bytes = to_bytes(sent.into_body(), FILE_BYTES_MAX).await.map_err(|error| Answer::broken(&error))?;
+    let kind = media_type(&bytes);
+    let (kind, disposition) = match file::is_image(kind) {
+        true => (kind, "inline"),
+        false => ("application/octet-stream", "attachment"),
+    };
+    let headers =
+        [(CONTENT_TYPE, HeaderValue::from_static(kind)), (CONTENT_DISPOSITION, HeaderValue::from_static(disposition))];
+    Ok((headers, bytes).into_response())
+}
