@@ -5,8 +5,8 @@ use super::{Shape, shape};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{ChangeId, PersonId};
 use ironclaw_operator::{
-    Face, Health, Identity, IssuedToken, KeptOfPerson, NewIdentity, NewPerson, NewPlace, NewRole, NewToken, Person,
-    PersonPage, Readiness, RemovedPerson, Role, Stopping, Token, TokenState, Whoami,
+    ConsoleCode, Face, Health, Identity, IssuedToken, KeptOfPerson, NewConsoleCode, NewIdentity, NewPerson, NewPlace,
+    NewRole, NewToken, Person, PersonPage, Readiness, RemovedPerson, Role, Stopping, Token, TokenState, Whoami,
 };
 
 const AT: &str = "2026-11-18T11:06:40.123Z";
@@ -96,6 +96,15 @@ pub(super) fn shapes() -> Vec<Shape> {
         shape("operator.removed_person", removed),
         shape("operator.identity", plain),
         shape("operator.identity.marked", marked),
+        shape("operator.new_console_code", NewConsoleCode { new_origin: true }),
+        shape(
+            "operator.console_code",
+            ConsoleCode {
+                url: "http://abcdefghijklmnopqrstuvwxyz.localhost:8799/".to_owned(),
+                code: "0123-4567-89AB-CDEF".to_owned(),
+                expires_at: AT.to_owned(),
+            },
+        ),
         shape("operator.new_token.bare", NewToken { name: String::new(), expires: None, ..new.clone() }),
         shape("operator.new_token", new),
         shape("operator.token", token()),

@@ -3,7 +3,7 @@
 //! Sends nothing. See `api::console::live` for the streams.
 
 use crate::registry::TokenId;
-use ironclaw_operator::DenialCode;
+use ironclaw_operator::{Bound, DenialCode};
 use ironclaw_store::refusal::Refusal;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,9 +26,13 @@ impl Streams {
     pub fn enter(&self, session: &TokenId) -> Result<Place, Refusal> {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (own, all) = (open.get(session).copied().unwrap_or(0), open.values().sum::<usize>());
-        if own >= OF_SESSION_MAX || all >= ALL_MAX {
-            let refusal = Refusal::new(DenialCode::TooManyConnections, "too many pages with live parts are open");
-            return Err(refusal.hint("close some of them; this page works without its live parts"));
+        for (what, bound, used) in
+            [("event streams of this session", OF_SESSION_MAX, own), ("event streams of the console", ALL_MAX, all)]
+        {
+            if used >= bound {
+                let remedy = "close other pages of the console; this one works without its live parts";
+                return Err(Refusal::over(DenialCode::TooManyConnections, Bound::new(what, bound, used, remedy)));
+            }
         }
         open.insert(session.clone(), own + 1);
         Ok(Place { streams: self.clone(), session: session.clone() })
