@@ -30,6 +30,7 @@ mod support {
     pub(crate) mod terminal;
     pub(crate) mod tls_site;
     pub(crate) mod wal;
+    pub(crate) mod webdriver;
 }
 
 /// The features of the host, through the real programs.
@@ -94,7 +95,7 @@ mod e2e {
     mod promises;
     mod prompts;
     mod published_tools;
-    mod questions;
+    pub(crate) mod questions;
     mod receiver_policy;
     mod receivers;
     mod regressions;
@@ -115,6 +116,11 @@ mod e2e {
     mod versions;
     mod waiting;
     mod webhook;
+}
+
+/// The web console.
+mod console {
+    mod browser;
 }
 
 /// The security properties of the threat model.
