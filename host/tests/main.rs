@@ -22,6 +22,7 @@ mod support {
     #[allow(dead_code, reason = "the example program uses more of it")]
     pub(crate) mod model_server;
     pub(crate) mod needs;
+    pub(crate) mod plain_browser;
     pub(crate) mod processes;
     #[path = "../../mcp/tests/it/published.rs"]
     pub(crate) mod published;
@@ -121,6 +122,8 @@ mod e2e {
 /// The web console.
 mod console {
     mod browser;
+    mod plain;
+    mod walls;
 }
 
 /// The security properties of the threat model.

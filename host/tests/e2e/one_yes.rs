@@ -99,13 +99,13 @@ fn mails() -> Vec<(String, Value)> {
     PEOPLE.iter().map(|person| ("mail__send".to_owned(), mail(person))).collect()
 }
 
-fn invitation() -> Value {
+pub(crate) fn invitation() -> Value {
     let all: Vec<String> = PEOPLE.iter().map(|person| address(person)).collect();
     json!({ "text": format!("Mail \"Lunch at noon.\" to each of {}", all.join(", ")), "allow": ["send"] })
 }
 
 /// A model that sends five mails in one output.
-fn five_mails(seen: &Seen) -> Act {
+pub(crate) fn five_mails(seen: &Seen) -> Act {
     match seen.results().is_empty() {
         true => Act::Call(String::new(), mails()),
         false => Act::Say("done".to_owned()),
