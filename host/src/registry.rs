@@ -23,6 +23,7 @@ pub mod roles;
 pub mod schedules;
 pub mod secret_users;
 pub mod secrets;
+mod signer;
 pub mod skills;
 pub mod software;
 mod suggestion;
@@ -36,6 +37,7 @@ pub use people::{
     Identity, Person, Role, add_person, create_owner, find_person, identities, known_person, name_or_id, owner, people,
     person_behind, person_by_id, person_name, person_of,
 };
+pub use signer::Signer;
 pub use suggestion::Unknown;
 pub use tokens::{Face, FreshToken, Token, TokenState, tokens};
 

@@ -136,7 +136,6 @@ function approving(form) {
 	const { typed } = form;
 	const [hint, unread] = ["hold-hint", "unread"].map((id) => find("#" + id, form) || form.appendChild(make("p", { id })));
 	hint.setAttribute("role", "status");
-	hint.textContent ||= SAYS.tap;
 	unread.textContent ||= SAYS.unread;
 
 	const last = byId("needed-end") || form;

@@ -155,8 +155,8 @@ events! {
     [Host]
     HostStarted = "host.started", [Kind::Boot], "boot fingerprint policy unclean_end_of version", "The host started.";
     HostStopped = "host.stopped", [Kind::Meta], "boot", "The host stopped in order.";
-    HostPanicked = "host.panicked", [Kind::Meta], "by", "An emergency stop began.";
-    HostResumed = "host.resumed", [Kind::Meta], "by", "The emergency stop ended.";
+    HostPanicked = "host.panicked", [Kind::Meta], "by face", "An emergency stop began.";
+    HostResumed = "host.resumed", [Kind::Meta], "by face", "The emergency stop ended.";
     [Config]
     ConfigReloaded = "config.reloaded", [Kind::Meta], "by config policy applied restart", "The settings and the policy were read again; `by` is absent after a signal.";
     [State]

@@ -13,7 +13,7 @@ use super::callers::Freshness;
 use super::connections::TrackedBody;
 use super::state::Api;
 use crate::registry::tokens::{self, PREFIX, TEXT_CHARACTERS};
-use crate::registry::{Face, Person, Role, Token, TokenId, TokenState};
+use crate::registry::{Face, Person, Role, Signer, Token, TokenId, TokenState};
 use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
@@ -41,6 +41,13 @@ pub struct Caller {
     pub person: Person,
     pub current: Current,
     pub face: Face,
+}
+
+impl Caller {
+    /// Returns the caller as the ledger names who decides.
+    pub fn signer(&self) -> Signer {
+        Signer { person: self.person.clone(), token: Some(self.current.0.clone()), face: self.face }
+    }
 }
 
 impl FromRequestParts<Api> for Caller {

@@ -60,6 +60,9 @@ impl Config {
             !host.is_empty() && parsed.is_ok_and(|url| url.origin().ascii_serialization() == self.origin)
         });
         match self.origin.is_empty() || is_origin {
+            true if !self.origin.is_empty() && self.listen.is_empty() => {
+                Err("console.origin needs console.listen: the proxy leads to that address".to_owned())
+            }
             true => Ok(()),
             false => Err(format!(
                 "console.origin is {:?}: expected an address such as https://console.example, in lower case and without a path; plain \
@@ -195,10 +198,12 @@ mod tests {
 
     #[test]
     fn origin_of_the_settings_is_https_without_a_path() {
-        let check = |origin: &str| Config { origin: origin.to_owned(), ..Config::default() }.check();
+        let check = |origin: &str| Config { origin: origin.to_owned(), listen: "127.0.0.1:8799".to_owned() }.check();
         for good in ["", "https://console.example", "https://console.example:8443"] {
             assert_eq!(check(good), Ok(()), "{good}");
         }
+        let without = Config { origin: "https://console.example".to_owned(), ..Config::default() };
+        assert!(without.check().is_err(), "a proxy needs a fixed port");
         for wrong in [
             "http://console.example",
             "https://console.example/",

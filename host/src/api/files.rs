@@ -5,7 +5,7 @@
 pub mod content;
 mod sent;
 
-pub use sent::sent;
+pub use sent::{bytes as sent_bytes, sent};
 
 use super::body::RawBody;
 use super::handler::{Answer, Api, Body, Caller, Reply};

@@ -22,8 +22,8 @@ pub async fn cancel(Caller { api, person, .. }: Caller, Path(session): Path<Stri
 }
 
 /// `POST /v1/panic`: ends the processes of every agent, and lets none start until [`resume`].
-pub async fn panic(Caller { api, person, .. }: Caller) -> Reply<Panicked> {
-    let panicked = api.stops.panic(&person).await?;
+pub async fn panic(caller: Caller) -> Reply<Panicked> {
+    let panicked = caller.api.stops.panic(&caller.signer()).await?;
     Ok(Json(Panicked {
         stopped: Stopped { since: ironclaw_ledger::rfc3339(panicked.stopped.at), by: panicked.stopped.by },
         sessions: panicked.sessions as u64,
@@ -32,7 +32,7 @@ pub async fn panic(Caller { api, person, .. }: Caller) -> Reply<Panicked> {
 }
 
 /// `POST /v1/resume`
-pub async fn resume(Caller { api, person, .. }: Caller) -> Reply<Resumed> {
-    let resumed = api.stops.resume(&person).await?;
+pub async fn resume(caller: Caller) -> Reply<Resumed> {
+    let resumed = caller.api.stops.resume(&caller.signer()).await?;
     Ok(Json(Resumed { resumed }))
 }

@@ -55,25 +55,25 @@ impl Page {
 }
 
 /// `GET /v1/sessions/{id}/transcript?after_seq=N` or `?last=N`
-pub async fn show(
-    Caller { api, person, .. }: Caller,
-    Path(session): Path<String>,
-    Query(page): Query<Page>,
-) -> Reply<Transcript> {
-    let id = sessions::known(&api, &person, &session).await?;
-    let record = Arc::clone(&api.record);
-    let by = person.id;
+pub async fn show(caller: Caller, Path(session): Path<String>, Query(page): Query<Page>) -> Reply<Transcript> {
+    let id = sessions::known(&caller.api, &caller.person, &session).await?;
+    Ok(Json(shown(&caller, id, page).await?))
+}
+
+/// Returns a page of a session for a person who may read it.
+pub(super) async fn shown(caller: &Caller, id: SessionId, page: Page) -> Result<Transcript, Answer> {
+    let (record, person, by) = (Arc::clone(&caller.api.record), caller.person.clone(), caller.person.id);
     let read = move |tx: &ReadTx<'_>| {
         let Some((session, others)) = readable(tx, &person, id)? else { return Ok::<_, Error>(None) };
         let key = session.content_key(&record.wrapping)?;
         Ok(Some((transcript(tx, &session, &key, &page)?, others)))
     };
-    let found = api.record.state.read(read).await?;
-    let (transcript, others) = found.ok_or_else(|| Answer::noted(store::unknown(&session)))?;
+    let found = caller.api.record.state.read(read).await?;
+    let (transcript, others) = found.ok_or_else(|| Answer::noted(store::unknown(id)))?;
     if others {
-        note(&api, id, by).await?;
+        note(&caller.api, id, by).await?;
     }
-    Ok(Json(transcript))
+    Ok(transcript)
 }
 
 /// Records that a person read another person's session.

@@ -3,14 +3,14 @@
 //! Decides nothing: a decision goes to [`crate::gateway::waiting`], and a yes has the digest of the shown page.
 
 use super::agents;
-use super::auth::{Current, check_still_valid};
+use super::auth::check_still_valid;
 use super::handler::{Answer, Api, Body, Caller, Reply};
 use super::named;
 use crate::gateway::questions::Given;
 use crate::gateway::requests;
 use crate::gateway::review_page::{self, Page};
 use crate::gateway::waiting::decide::{is_confirmed, seen};
-use crate::gateway::waiting::{Filter, Gateway, Rights, Shown, Sight, Signer, Status, Waiting, WaitingId, words_of};
+use crate::gateway::waiting::{Filter, Gateway, Rights, Shown, Sight, Status, Waiting, WaitingId, words_of};
 use crate::reach::git_push::{self, Diff};
 use crate::registry::tools::GIT_PUSH;
 use crate::registry::{self, Person, Role};
@@ -141,7 +141,7 @@ impl Wait {
 
 /// Returns whether an approval of one of these needs a fresh code, because the session of the caller was confirmed too long ago.
 pub(super) async fn needs_code(caller: &Caller, ids: &[WaitingId]) -> Result<bool, Answer> {
-    let by = Signer { person: caller.person.clone(), token: Some(caller.current.0.clone()), face: caller.face };
+    let by = caller.signer();
     let (all, ids) = (Arc::clone(&caller.api.gateway), ids.to_vec());
     let needed = caller.api.state().read(move |tx| {
         if is_confirmed(tx, &by)? {
@@ -197,13 +197,9 @@ pub async fn show(
 
 /// `POST /v1/waiting/{id}/decision`: approves exactly the shown page, rejects or withdraws, or answers. An answer is recorded as a message of
 /// the conversation, which opens a turn.
-pub async fn decide(
-    Caller { api, person, current: Current(token), face }: Caller,
-    Path(named): Path<String>,
-    Body(decision): Body<Decision>,
-) -> Reply<View> {
-    let (id, all) = (known(&named)?, &api.gateway);
-    let by = Signer { person, token: Some(token), face };
+pub async fn decide(caller: Caller, Path(named): Path<String>, Body(decision): Body<Decision>) -> Reply<View> {
+    let (id, by, api) = (known(&named)?, caller.signer(), caller.api);
+    let all = &api.gateway;
     match decision {
         Decision::Approve(shown) => all.approve(&by, id, shown).await?,
         Decision::ApproveUntilAnswer(shown) => all.approve_until_answer(&by, call(id)?, shown).await?,

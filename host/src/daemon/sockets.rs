@@ -29,7 +29,7 @@ impl Paths {
     pub fn remove(&self) {
         let _ = std::fs::remove_file(&self.socket);
         // The local page of `ironctl console`, whose code is over.
-        let _ = std::fs::remove_file(self.runtime.join("console.html"));
+        let _ = std::fs::remove_file(self.socket.with_file_name("console.html"));
         let _ = std::fs::remove_dir_all(trust::directory(&self.runtime));
         let _ = std::fs::remove_dir(&self.runtime);
     }

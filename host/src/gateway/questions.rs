@@ -12,8 +12,8 @@ pub use answer::Given;
 pub use ask::{Asking, ask};
 
 use crate::channels::inbound::inbox::Recorded;
-use crate::gateway::waiting::{self, Ballot, Ending, Gateway, Kind, Rights, Shown, Sight, Signer, Status, Waiting};
-use crate::registry::{self, Person, Role};
+use crate::gateway::waiting::{self, Ballot, Ending, Gateway, Kind, Rights, Shown, Sight, Status, Waiting};
+use crate::registry::{self, Person, Role, Signer};
 use crate::turns::turn::Turn;
 use ironclaw_contract::ids::QuestionId;
 use ironclaw_operator::DenialCode;

@@ -23,7 +23,6 @@ pub mod words;
 
 pub use ballot::{Ballot, ValidApproval};
 pub use counted::count;
-pub use decide::Signer;
 pub use due::EndWorker;
 pub use ending::{Doubted, doubt_all, end, end_active, erase, inform};
 pub(in crate::gateway) use ending::{close, outcome};

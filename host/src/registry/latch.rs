@@ -3,7 +3,7 @@
 //! The record keeps the stop over a restart. A file in the home requests it when no host answers. No message is lost: a message whose
 //! turn was open waits again. See [`crate::runtime::emergency_stop`].
 
-use crate::registry::Person;
+use crate::registry::{Person, Signer};
 use ironclaw_ledger::Entry;
 use ironclaw_operator::{LedgerEvent, PANIC_FILE, PANIC_RESERVE_FILE};
 use ironclaw_state::home::{self, Home};
@@ -95,26 +95,26 @@ pub fn find(tx: &ReadTx<'_>) -> Result<Option<Stopped>, ironclaw_state::Error> {
 }
 
 /// Begins a stop, or returns the present one; `by` is `None` if the file in the home requests it.
-pub fn begin(tx: &mut WriteTx<'_>, by: Option<&Person>) -> Result<Stopped, ironclaw_state::Error> {
+pub fn begin(tx: &mut WriteTx<'_>, by: Option<&Signer>) -> Result<Stopped, ironclaw_state::Error> {
     if let Some(stopped) = find(tx)? {
         return Ok(stopped);
     }
-    let stopped = Stopped::new(tx.now(), by);
+    let stopped = Stopped::new(tx.now(), by.map(|by| &by.person));
     let text = serde_json::to_string(&stopped).expect("two plain fields");
     facts::set(tx, Fact::Stopped, text)?;
     let entry = Entry::new(LedgerEvent::HostPanicked);
     match by {
-        Some(person) => entry.with("by", person.id).append(tx)?,
+        Some(by) => entry.with("by", by.person.id).with("face", by.face).append(tx)?,
         None => entry.with("by", THE_FILE).append(tx)?,
     };
     Ok(stopped)
 }
 
 /// Ends the stop. Returns false if the record has none and `unrecorded` is false.
-pub fn end(tx: &mut WriteTx<'_>, by: &Person, unrecorded: bool) -> Result<bool, ironclaw_state::Error> {
+pub fn end(tx: &mut WriteTx<'_>, by: &Signer, unrecorded: bool) -> Result<bool, ironclaw_state::Error> {
     let ended = facts::remove(tx, Fact::Stopped)? || unrecorded;
     if ended {
-        Entry::new(LedgerEvent::HostResumed).with("by", by.id).append(tx)?;
+        Entry::new(LedgerEvent::HostResumed).with("by", by.person.id).with("face", by.face).append(tx)?;
     }
     Ok(ended)
 }

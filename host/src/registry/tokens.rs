@@ -97,6 +97,9 @@ pub fn issue(
     Ok(find_new(tx, &fresh.id)?)
 }
 
+/// Sessions of one person; the oldest gives way to a new one.
+const SESSIONS_MAX: usize = 16;
+
 /// Milliseconds after the last request at which a session of the console ends.
 pub const SESSION_IDLE_MS: i64 = 12 * 3_600_000;
 
@@ -114,6 +117,11 @@ pub fn begin_session(
     fresh: &FreshToken,
     by: &Giver,
 ) -> Result<Token, Denied> {
+    let own = tables::people::live_tokens_of(tx, person)?;
+    let sessions: Vec<&Token> = own.iter().filter(|token| token.face == Face::Console).collect();
+    if let Some(oldest) = sessions.first().filter(|_| sessions.len() >= SESSIONS_MAX) {
+        end_session(tx, oldest, None)?;
+    }
     check_room(tx, by.person)?;
     let (face, now, until) = (Face::Console, tx.wall(), tx.wall() + SESSION_IDLE_MS);
     insert(tx, person, name, face, Some(until), fresh)?;
@@ -143,8 +151,8 @@ pub fn extend_session(tx: &mut WriteTx<'_>, id: &TokenId, until: i64) -> Result<
     tables::people::extend_token(tx, id, until)
 }
 
-/// Ends a session: its person signs out, or the console gets another origin.
-pub fn end_session(tx: &mut WriteTx<'_>, session: &Token, by: PersonId) -> Result<(), ironclaw_state::Error> {
+/// Ends a session; `by` is `None` if no person asked for it.
+pub fn end_session(tx: &mut WriteTx<'_>, session: &Token, by: Option<PersonId>) -> Result<(), ironclaw_state::Error> {
     end(tx, session, TokenState::Revoked)?;
     about(Entry::new(LedgerEvent::TokenRevoked), &session.id, session.person.id).with("by", by).append(tx)?;
     Ok(())
@@ -243,7 +251,7 @@ pub fn rotate(tx: &mut WriteTx<'_>, token: &Token, fresh: &FreshToken, by: impl 
         return Err(ended(token).into());
     }
     if token.face == Face::Console {
-        let refusal = Refusal::new(DenialCode::TokenNotYours, format!("{} is a session of a browser", token.id));
+        let refusal = Refusal::new(DenialCode::Forbidden, format!("{} is a session of a browser", token.id));
         return Err(refusal.hint("remove it with `ironctl token remove`, and sign in again").into());
     }
     end(tx, token, TokenState::Revoked)?;

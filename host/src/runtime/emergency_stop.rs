@@ -6,7 +6,7 @@
 
 use crate::gateway::requests;
 use crate::gateway::waiting::Gateway;
-use crate::registry::Person;
+use crate::registry::Signer;
 use crate::registry::latch::{self, Latch, Stopped};
 use crate::runtime::launch::Jails;
 use crate::runtime::sessions::Sessions;
@@ -58,7 +58,7 @@ impl EmergencyStop {
 
     /// Kills the processes of every agent, and closes every open turn so that its messages wait. Until [`Self::resume`] no launch, no
     /// request to a model and no delivery begins.
-    pub async fn panic(&self, by: &Person) -> Result<Panicked, Error> {
+    pub async fn panic(&self, by: &Signer) -> Result<Panicked, Error> {
         self.stop_everything(Some(by.clone())).await
     }
 
@@ -111,9 +111,9 @@ impl EmergencyStop {
         }
     }
 
-    async fn stop_everything(&self, by: Option<Person>) -> Result<Panicked, Error> {
+    async fn stop_everything(&self, by: Option<Signer>) -> Result<Panicked, Error> {
         // In memory first: this needs no disk and no lock that an agent could hold.
-        let stopped = Stopped::new(self.record.state.now(), by.as_ref());
+        let stopped = Stopped::new(self.record.state.now(), by.as_ref().map(|by| &by.person));
         let name = stopped.by.clone();
         self.latch.shut_for(stopped.clone());
         let sessions = self.sessions.occupancy().awake;
@@ -144,13 +144,14 @@ impl EmergencyStop {
         if recorded.is_ok() {
             self.remove_panic_file();
         }
+        self.gateway.announce_end();
         let gone = tokio::time::timeout(GONE_TIME_MAX, self.sessions.asleep()).await.is_ok();
         Ok(Panicked { stopped: recorded?, sessions, gone })
     }
 
     /// Ends the emergency stop: waiting messages get turns, and recorded deliveries are sent. Returns false if there was no stop, neither
     /// in the record nor, after a stop that could not be recorded, in memory.
-    pub async fn resume(&self, by: &Person) -> Result<bool, Error> {
+    pub async fn resume(&self, by: &Signer) -> Result<bool, Error> {
         let latch = &self.latch;
         let writing = latch.writing.lock().await;
         let was_shut = latch.is_shut();

@@ -46,7 +46,7 @@ fn call_is_approved_on_its_page_and_the_ledger_names_the_face() {
         (Some("console"), entry["shown_digest"].as_str())
     );
     let again = decide(&browser, &entry["id"], &[("decision", "approve"), ("typed", "approve")]);
-    assert_eq!((again.status, again.code()), (400, Some("request_malformed")), "there is no form any more");
+    assert_eq!((again.status, again.code()), (400, Some("request_malformed")), "the form is gone");
     let ended = browser.get(&format!("/waiting/{}", entry["id"].as_str().expect("an id")));
     assert!(ended.body.contains("data-status=\"done\"") && !ended.body.contains("id=\"approve\""), "{ended:?}");
     host.ctl(&["audit", "verify"]).ok();
@@ -80,7 +80,7 @@ fn stale_page_says_what_changed_and_decides_nothing() {
     let fields = [("decision", "approve"), ("typed", "approve"), ("shown", other_digest.as_str())];
     let refused = browser.submit(&path, &fields);
     assert_eq!((refused.status, refused.code()), (409, Some("shown_differs")));
-    assert_eq!(last_entry(&host, "request.refused")["code"], "shown_differs");
+    assert_eq!(last_entry(&host, "request.decision_refused")["code"], "shown_differs");
     // A decision elsewhere meanwhile.
     raw.ask("POST", &format!("/v1{path}"), &json!({ "reject": "" }).to_string());
     let shown = entry["shown_digest"].as_str().expect("a digest");
@@ -166,7 +166,7 @@ fn grave_approval_needs_a_fresh_code_after_ten_minutes() {
 }
 
 #[test]
-fn message_with_a_file_is_answered_and_a_refused_one_keeps_its_text() {
+fn message_is_answered_and_a_refused_one_keeps_its_text() {
     let host = TestHost::own(Build::Plain).started_with("a");
     let browser = PlainBrowser::sign_in(&host);
     let opened = browser.submit("/conversations", &[("agent", "a")]);
@@ -180,6 +180,7 @@ fn message_with_a_file_is_answered_and_a_refused_one_keeps_its_text() {
     wait_for("the answer", || browser.get(&path).body.contains("class=\"said agent\""));
     let page = browser.get(&path);
     assert!(page.body.contains("hello [quoted 1] goodbye"), "{page:?}");
+    assert!(page.body.contains("<p class=\"by\">owner") && !page.body.contains("?before="), "{page:?}");
     let listed = browser.get("/conversations?q=HELLO");
     assert!(listed.body.contains(&format!("href=\"{path}\"")), "{listed:?}");
     assert!(!browser.get("/conversations?q=nothing-like-it").body.contains(&format!("href=\"{path}\"")));
@@ -233,8 +234,7 @@ fn why_shows_the_stages_of_a_message_and_a_call() {
     let browser = PlainBrowser::sign_in(&host);
     let page = browser.get(&format!("/why?id={message}"));
     assert!(page.status == 200 && page.body.contains("message.recorded"), "{page:?}");
-    let call =
-        raw.get(&format!("/v1/messages/{message}")).1["calls"][0]["call_id"].as_str().expect("a call").to_owned();
+    let call = raw.get(&format!("/v1/messages/{message}")).1["calls"][0]["id"].as_str().expect("a call").to_owned();
     assert!(browser.get(&format!("/why?id={call}")).body.contains("id=\"summary\""));
     let waiting = waiting(&raw)["id"].as_str().expect("an id").to_owned();
     assert_eq!(

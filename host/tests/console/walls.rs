@@ -91,7 +91,7 @@ fn cookie_opens_no_route_and_a_token_opens_no_page() {
     let session =
         listed.as_array().expect("a list").iter().find(|token| token["face"] == "console").expect("a session").clone();
     let path = format!("/v1/tokens/{}/rotate", session["id"].as_str().expect("an id"));
-    check_refused(&raw.ask("POST", &path, ""), 403, "token_not_yours");
+    check_refused(&raw.ask("POST", &path, ""), 403, "forbidden");
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn new_origin_ends_each_session_and_the_old_name() {
 }
 
 #[test]
-fn session_ends_by_sign_out_expiry_removal_and_the_end_of_its_person() {
+fn session_ends_with_sign_out_expiry_or_its_person() {
     let host = host();
     let out = PlainBrowser::sign_in(&host);
     let gone = out.submit("/sign-out", &[]);

@@ -36,7 +36,8 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     let new = NewConsoleCode { new_origin: args.new_origin };
     let code = at.client()?.post(routes::CONSOLE_CODE, [], &new).await?;
     at.out.json(&code)?;
-    if args.print || at.out.is_json() {
+    // A local page is for the host of this machine.
+    if args.print || at.out.is_json() || at.access.port()?.is_some() {
         return print(at, &code);
     }
     let form = write_form(&at.home, &code)?;

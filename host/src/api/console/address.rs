@@ -48,24 +48,25 @@ pub fn find(tx: &ReadTx<'_>) -> Result<Option<Address>, ironclaw_state::Error> {
     found.map(|text| serde_json::from_str(&text).map_err(|_| bad("the origin of the console").into())).transpose()
 }
 
-/// Returns the address with this port, and records it. The first one gets its label here.
+/// Returns the address with this port, and records it. The first one gets its label here, and so does one whose port changed: another
+/// program may have the old port by now, and a browser would send it the cookies of that name.
 pub fn keep(tx: &mut WriteTx<'_>, port: u16) -> Result<Address, Error> {
-    let before = find(tx)?;
-    let address = match &before {
-        Some(before) => Address { label: before.label.clone(), port },
-        None => Address { port, ..Address::random()? },
-    };
-    if before.as_ref() != Some(&address) {
-        record(tx, &address)?;
+    match find(tx)? {
+        Some(before) if before.port == port => Ok(before),
+        _ => begin(tx, port, None),
     }
-    Ok(address)
 }
 
 /// Replaces the label and ends every session of the console. Returns the new address.
 pub fn replace(tx: &mut WriteTx<'_>, by: PersonId) -> Result<Address, Error> {
     let port = find(tx)?.map_or(0, |before| before.port);
+    begin(tx, port, Some(by))
+}
+
+/// Records a new address. The sessions of an earlier one end.
+fn begin(tx: &mut WriteTx<'_>, port: u16, by: Option<PersonId>) -> Result<Address, Error> {
     let address = Address { port, ..Address::random()? };
-    record(tx, &address)?;
+    facts::set(tx, Fact::ConsoleOrigin, serde_json::to_string(&address).expect("plain fields"))?;
     let is_session = |token: &registry::Token| token.face == Face::Console && token.state == TokenState::Live;
     for session in registry::tokens(tx)?.iter().filter(|token| is_session(token)) {
         tokens::end_session(tx, session, by)?;
@@ -77,10 +78,6 @@ pub fn replace(tx: &mut WriteTx<'_>, by: PersonId) -> Result<Address, Error> {
 pub fn has_session(tx: &ReadTx<'_>) -> Result<bool, ironclaw_state::Error> {
     let tokens = registry::tokens(tx)?;
     Ok(tokens.iter().any(|token| token.face == Face::Console && token.state == TokenState::Live))
-}
-
-fn record(tx: &mut WriteTx<'_>, address: &Address) -> Result<(), ironclaw_state::Error> {
-    facts::set(tx, Fact::ConsoleOrigin, serde_json::to_string(address).expect("plain fields"))
 }
 
 #[cfg(test)]

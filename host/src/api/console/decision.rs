@@ -7,7 +7,7 @@ use super::fields::{Fields, Posted};
 use super::pages::{self, Frame, Notice, Room, page};
 use super::visit::Visit;
 use super::words;
-use crate::api::answer::Refused;
+use crate::api::answer::{Noted, Refused};
 use crate::api::handler::{Answer, Body, Caller};
 use crate::api::waiting;
 use askama::Template;
@@ -30,10 +30,14 @@ const STEP_LINES: usize = 60;
 /// The word that a person types for a yes.
 const APPROVE: &str = "approve";
 
+/// The last step, which has the forms.
+const LAST: usize = usize::MAX;
+
 /// Milliseconds for which an answer to a yes waits for its effect, so that the next page shows the outcome.
 const EFFECT_WAIT_MS: u64 = 3000;
 
 /// A line of a page.
+#[derive(Clone)]
 struct Line {
     class: &'static str,
     text: String,
@@ -66,8 +70,12 @@ struct WaitingPage {
     status: WaitingStatus,
     summary: String,
     parts: Vec<Part>,
+    /// The parts about the effect, again on the last step of several.
+    again: Vec<Part>,
     step: usize,
     steps: usize,
+    /// The first step that this session was not shown, on the last step.
+    unread: Option<usize>,
     forms: Forms,
     /// The number of calls that one page can show with this one.
     together: usize,
@@ -107,7 +115,7 @@ pub struct Steps {
 }
 
 /// What a page shows beside its text.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Beside {
     step: usize,
     notice: Option<Notice>,
@@ -132,7 +140,7 @@ async fn one(visit: &Visit, id: String, beside: Beside, status: StatusCode) -> R
         waiting::show(visit.caller.clone(), Path(id), Query(waiting::Wait::up_to_ms(beside.wait_ms))).await?;
     let confirm = shown.entry.yours && waiting::needs_code(&visit.caller, &[shown.entry.id]).await?;
     let path = format!("/waiting/{}", shown.entry.id);
-    let title = words::title_of(shown.entry.kind);
+    let title = words::title(shown.entry.kind, shown.entry.status);
     let together = match &shown.entry.details {
         Some(Details::Call(call)) if shown.entry.yours => call.together.len(),
         _ => 0,
@@ -140,8 +148,9 @@ async fn one(visit: &Visit, id: String, beside: Beside, status: StatusCode) -> R
     visit.caller.api.console.shown.keep(&shown.shown);
     let forms = forms(&shown, confirm);
     let text = Text { path, id: shown.entry.id, shown: &shown.shown, digest: shown.entry.shown_digest };
-    let frame = Frame::new(visit, Some(Room::Inbox), title).live_at(format!("/live?of={}", shown.entry.id));
-    let mut page_of = text.page(frame, beside, forms);
+    let frame = Frame::new(visit, Some(Room::Inbox), title)
+        .live_at(format!("/live?of={}&status={}", shown.entry.id, shown.entry.status));
+    let mut page_of = text.page(visit, frame, beside, forms);
     page_of.status = shown.entry.status;
     page_of.summary = shown.summary.clone();
     page_of.together = together;
@@ -163,8 +172,9 @@ async fn several(visit: &Visit, id: String, beside: Beside, status: StatusCode) 
         ..Forms::default()
     };
     let text = Text { path: format!("/waiting/{id}/together"), id: first, shown: &shown, digest: shown_digest };
-    let frame = Frame::new(visit, Some(Room::Inbox), words::several_calls(calls.len()));
-    Ok(page(status, &text.page(frame, beside, forms)))
+    let frame = Frame::new(visit, Some(Room::Inbox), words::several_calls(calls.len()))
+        .live_at(format!("/live?of={first}&status={}", WaitingStatus::Pending));
+    Ok(page(status, &text.page(visit, frame, beside, forms)))
 }
 
 fn forms(shown: &Waiting, confirm: bool) -> Forms {
@@ -195,12 +205,20 @@ struct Text<'a> {
 }
 
 impl Text<'_> {
-    /// Returns its step with the forms, which come with the last step.
-    fn page(self, frame: Frame, beside: Beside, forms: Forms) -> WaitingPage {
+    /// Returns its step with the forms, which come with the last step once each step was shown.
+    fn page(self, visit: &Visit, frame: Frame, beside: Beside, forms: Forms) -> WaitingPage {
         let steps = self.shown.lines().count().div_ceil(STEP_LINES).max(1);
         let step = beside.step.clamp(1, steps);
-        let forms = if step == steps { forms } else { Forms::default() };
+        let shown = &visit.caller.api.console.shown;
+        let unread = shown.note_step(&visit.session.id, self.digest, step, steps);
+        let forms = if step == steps && unread.is_none() { forms } else { Forms::default() };
+        let effects = |part: &Part| matches!(part.class, "effect" | "warnings");
+        let again = match step > 1 && step == steps {
+            true => parts(self.shown, 0, usize::MAX).into_iter().filter(effects).collect(),
+            false => Vec::new(),
+        };
         WaitingPage {
+            again,
             frame: frame.with(beside.notice),
             parts: parts(self.shown, (step - 1) * STEP_LINES, step * STEP_LINES),
             path: self.path,
@@ -210,6 +228,7 @@ impl Text<'_> {
             summary: String::new(),
             step,
             steps,
+            unread: unread.filter(|_| step == steps),
             forms,
             together: 0,
             changes: beside.changes,
@@ -229,7 +248,8 @@ fn parts(text: &str, from: usize, to: usize) -> Vec<Part> {
         let (first, end) = (at, at + section.lines.len());
         at = end;
         let is_begun_here = (from..to).contains(&first);
-        // The heading is no line of the part.
+        // The heading is no line of the part, and the empty line before the next heading is none either.
+        let end = end - section.lines.iter().rev().take_while(|line| line.is_empty()).count();
         let first_line = first + usize::from(section.heading().is_some());
         let shown = from.clamp(first_line, end.max(first_line))..to.clamp(first_line, end.max(first_line));
         let lines: Vec<Line> =
@@ -289,8 +309,7 @@ pub async fn decide(Path(id): Path<String>, Posted { visit, fields }: Posted) ->
         false => Vec::new(),
     };
     let beside = Beside {
-        // The forms are on the last step.
-        step: usize::MAX,
+        step: LAST,
         notice: Some(Notice::from(&refused)),
         changes,
         reason: fields.get("reason").to_owned(),
@@ -298,19 +317,28 @@ pub async fn decide(Path(id): Path<String>, Posted { visit, fields }: Posted) ->
         wait_ms: 0,
     };
     match is_together {
-        true => match several(
-            &visit,
-            id.clone(),
-            Beside { step: beside.step, notice: beside.notice.clone(), ..Beside::default() },
-            refused.status,
-        )
-        .await
-        {
+        // Perhaps one call is left, or none.
+        true => match several(&visit, id.clone(), beside.clone(), refused.status).await {
             Err(_) => one(&visit, id, beside, refused.status).await,
             shown => shown,
         },
         false => one(&visit, id, beside, refused.status).await,
     }
+}
+
+/// Shows a page of the console again with a refusal; a page that is none of what waits is that of the refusal.
+pub async fn again(visit: &Visit, path: &str, answer: Answer) -> Result<Response, Answer> {
+    let Some(id) = path.strip_prefix("/waiting/") else { return Err(answer) };
+    let (noted, refused) = (answer.noted, Refused::from(answer));
+    let beside = Beside { step: LAST, notice: Some(Notice::from(&refused)), ..Beside::default() };
+    let mut response = match id.strip_suffix("/together") {
+        Some(id) => several(visit, id.to_owned(), beside, refused.status).await?,
+        None => one(visit, id.to_owned(), beside, refused.status).await?,
+    };
+    if let Some(code) = noted {
+        response.extensions_mut().insert(Noted(code));
+    }
+    Ok(response)
 }
 
 async fn send(visit: &Visit, id: &str, decision: Decision) -> Result<(), Answer> {

@@ -10,9 +10,9 @@ use axum::http::header::CONTENT_TYPE;
 use ironclaw_operator::DenialCode;
 use ironclaw_store::refusal::Refusal;
 use ironclaw_text::excerpt::quoted;
+use percent_encoding::percent_decode;
 use std::collections::HashMap;
 use subtle::ConstantTimeEq;
-use url::form_urlencoded;
 
 /// Fields of one form.
 const FIELDS_MAX: usize = 64;
@@ -49,9 +49,10 @@ impl Fields {
     pub fn parse(bytes: &[u8]) -> Result<Self, Answer> {
         let mut fields = Self::default();
         for pair in bytes.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()) {
-            let (name, value) =
-                form_urlencoded::parse(pair).next().ok_or_else(|| malformed("the form has an empty field"))?;
-            fields.put(&name, value.into_owned())?;
+            let end = pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len());
+            let name = decoded(&pair[..end]).map_err(|()| malformed("the form has a field without a readable name"))?;
+            let value = decoded(pair.get(end + 1..).unwrap_or_default()).map_err(|()| malformed(not_text(&name)))?;
+            fields.put(&name, value)?;
         }
         Ok(fields)
     }
@@ -76,7 +77,7 @@ impl Fields {
     }
 
     fn put(&mut self, name: &str, value: String) -> Result<(), Answer> {
-        if value.contains(char::REPLACEMENT_CHARACTER) || value.contains('\0') {
+        if value.contains('\0') {
             return Err(malformed(not_text(name)));
         }
         if self.values.len() == FIELDS_MAX || self.values.insert(name.to_owned(), value).is_some() {
@@ -84,6 +85,12 @@ impl Fields {
         }
         Ok(())
     }
+}
+
+/// Decodes a part of a form (`application/x-www-form-urlencoded` of the URL Standard), strictly as UTF-8.
+fn decoded(part: &[u8]) -> Result<String, ()> {
+    let spaced: Vec<u8> = part.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
+    String::from_utf8(percent_decode(&spaced).collect()).map_err(drop)
 }
 
 fn not_text(name: &str) -> String {
@@ -145,8 +152,8 @@ mod tests {
     #[test]
     fn field_that_is_twice_or_no_text_is_refused() {
         let read = |text: &str| Fields::parse(text.as_bytes()).map_err(|answer| answer.failure.error.code);
-        let fields = read("text=a%20b+c&reason=&x=%C3%A9").unwrap_or_else(|code| panic!("{code}"));
-        assert_eq!((fields.get("text"), fields.get("x"), fields.given("reason")), ("a b c", "é", None));
+        let fields = read("text=a%20b+c%2B&reason=&x=%C3%A9%EF%BF%BD&alone").unwrap_or_else(|code| panic!("{code}"));
+        assert_eq!((fields.get("text"), fields.get("x"), fields.given("reason")), ("a b c+", "é\u{fffd}", None));
         for wrong in ["a=1&a=2", "a=%FF%FE", "a=%00", "a=1&%61=2"] {
             assert_eq!(read(wrong).err().as_deref(), Some("request_malformed"), "{wrong}");
         }

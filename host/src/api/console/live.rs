@@ -5,8 +5,8 @@
 
 use super::inbox as entries;
 use super::said::Said;
-use super::talk;
 use super::visit::Visit;
+use super::{pages, talk, words};
 use crate::api::auth::check_still_valid;
 use crate::api::handler::{Answer, Api, Caller};
 use crate::api::sessions;
@@ -15,7 +15,7 @@ use axum::Json;
 use axum::extract::{Path, Query};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use ironclaw_contract::canonical::Digest;
-use ironclaw_operator::{DenialCode, Draft, WaitingId};
+use ironclaw_operator::{DenialCode, Draft, WaitingId, WaitingStatus};
 use ironclaw_store::refusal::Refusal;
 use ironclaw_store::tables::waiting as table;
 use serde::{Deserialize, Serialize};
@@ -91,6 +91,12 @@ impl Listener {
         Ok(())
     }
 
+    /// Sends the words about an emergency stop, if they changed.
+    async fn stopped(&self, sent: &mut Sent) -> Result<(), Answer> {
+        let html = pages::stopped(self.api().stops.is_on()).map_err(|error| Answer::broken(&error))?;
+        if sent.is_news("stopped", &html) { self.fragment("stopped", &html).await } else { Ok(()) }
+    }
+
     async fn fragment(&self, id: &str, html: &str) -> Result<(), Answer> {
         self.send("fragment", &Fragment { id, html }).await
     }
@@ -121,6 +127,8 @@ pub struct LiveQuery {
     page: usize,
     /// What waits on the page: the browser reads the page again once it is decided.
     of: Option<String>,
+    /// Its status on the page.
+    status: Option<WaitingStatus>,
 }
 
 /// `GET /live`: the number of entries of the inbox, its list, and the end of what waits on the page.
@@ -131,9 +139,10 @@ pub async fn inbox(visit: Visit, Query(query): Query<LiveQuery>) -> Result<Strea
 async fn follow_person(to: Listener, query: LiveQuery) -> Result<(), Answer> {
     let mut changed = to.api().gateway.watch();
     let of: Option<WaitingId> = query.of.and_then(|of| of.parse().ok());
-    let (mut sent, mut status) = (Sent::default(), None);
+    let (mut sent, mut status) = (Sent::default(), query.status);
     loop {
         changed.mark_unchanged();
+        to.stopped(&mut sent).await?;
         let (count, list) = entries::fragments(&to.caller, query.page).await?;
         if sent.is_news("inbox-count", &count) {
             to.fragment("inbox-count", &count).await?;
@@ -143,10 +152,10 @@ async fn follow_person(to: Listener, query: LiveQuery) -> Result<(), Answer> {
         }
         if let Some(of) = of {
             let now = to.api().state().read(move |tx| table::find(tx, of)).await?.map(|of| of.status);
-            if status.is_some_and(|before| before != now) {
+            if status != now {
                 to.send("reload", &()).await?;
             }
-            status = Some(now);
+            status = now;
         }
         check_still_valid(to.api(), &to.caller.current).await?;
         tokio::select! {
@@ -173,23 +182,29 @@ async fn follow_conversation(to: Listener, session: String) -> Result<(), Answer
     let (mut sent, mut partial, mut is_first): (Sent, Option<PartialOutput>, bool) = (Sent::default(), None, true);
     loop {
         changed.mark_unchanged();
-        let lines = talk::lines(&to.caller, &session, None).await?;
-        send_lines(&to, &lines, &mut sent, is_first).await?;
+        let Json(of) = sessions::show(to.caller.clone(), Path(session.clone())).await?;
+        let title =
+            pages::escaped(of.title.as_deref().unwrap_or(words::TALK)).map_err(|error| Answer::broken(&error))?;
+        if sent.is_news("title", &title) {
+            to.fragment("title", &title).await?;
+        }
+        let part = talk::part(&to.caller, &of, None).await?;
+        send_lines(&to, &part.lines, &mut sent, is_first).await?;
         is_first = false;
+        to.stopped(&mut sent).await?;
         let requests = talk::requests_html(&to.caller, id).await?;
         if sent.is_news("requests", &requests) {
             to.fragment("requests", &requests).await?;
         }
-        let Json(of) = sessions::show(to.caller.clone(), Path(session.clone())).await?;
-        let words = of.turn_id.and_then(|turn| Some((turn, to.api().sessions.words(id, turn)?)));
-        match words {
+        let output = of.turn_id.and_then(|turn| Some((turn, to.api().sessions.words(id, turn)?)));
+        match output {
             Some((turn, words)) if partial.as_ref().is_none_or(|partial| partial.turn != turn) => {
                 partial = Some(PartialOutput::new(turn, words));
             }
             Some(_) => {}
             None => partial = None,
         }
-        let working = if of.turn_id.is_some() { super::words::WORKS } else { "" };
+        let working = if of.turn_id.is_some() { words::WORKS } else { "" };
         if sent.is_news("working", working) {
             to.fragment("working", working).await?;
         }

@@ -61,21 +61,20 @@ pub struct Notice {
     pub hint: String,
     /// The code of a refusal; empty for an outcome.
     pub code: String,
+    pub is_bad: bool,
 }
 
 impl Notice {
     pub fn done(text: impl Into<String>) -> Self {
-        Self { text: text.into(), hint: String::new(), code: String::new() }
-    }
-
-    pub fn is_bad(&self) -> bool {
-        !self.code.is_empty()
+        Self { text: text.into(), hint: String::new(), code: String::new(), is_bad: false }
     }
 }
 
 impl From<&Refused> for Notice {
     fn from(refused: &Refused) -> Self {
-        Self { text: refused.message.clone(), hint: refused.hint.clone(), code: refused.code.clone() }
+        // A visit without a session is no fault of its person.
+        let is_bad = refused.code != DenialCode::SessionMissing.name();
+        Self { text: refused.message.clone(), hint: refused.hint.clone(), code: refused.code.clone(), is_bad }
     }
 }
 
@@ -88,6 +87,8 @@ pub struct Frame {
     /// The token of the forms of the session; empty without one.
     pub csrf: String,
     pub may_stop: bool,
+    /// An emergency stop is on.
+    pub is_stopped: bool,
     /// The path of the event stream of the live parts.
     pub live: String,
     pub notice: Option<Notice>,
@@ -103,6 +104,7 @@ impl Frame {
             person: Some(person.name.clone()),
             csrf: visit.form_token.clone(),
             may_stop: person.role.covers(Role::Admin),
+            is_stopped: visit.caller.api.stops.is_on(),
             live: "/live".to_owned(),
             notice: None,
         }
@@ -116,6 +118,7 @@ impl Frame {
             person: None,
             csrf: String::new(),
             may_stop: false,
+            is_stopped: false,
             live: String::new(),
             notice: None,
         }
@@ -152,6 +155,26 @@ struct RefusedPage {
 #[template(path = "sign_in.html")]
 struct SignInPage {
     frame: Frame,
+}
+
+#[derive(Template)]
+#[template(source = "{{ text }}", ext = "html")]
+struct Escaped<'a> {
+    text: &'a str,
+}
+
+/// Returns a text as HTML.
+pub fn escaped(text: &str) -> askama::Result<String> {
+    Escaped { text }.render()
+}
+
+#[derive(Template)]
+#[template(path = "stopped.html")]
+struct StoppedPart {}
+
+/// Returns the words about an emergency stop as HTML; empty without one.
+pub fn stopped(is_on: bool) -> askama::Result<String> {
+    if is_on { StoppedPart {}.render() } else { Ok(String::new()) }
 }
 
 /// Returns a page as an answer.

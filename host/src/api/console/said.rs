@@ -10,6 +10,7 @@ use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_operator::{CallState, TranscriptItem, TranscriptSpan};
 use ironclaw_text::urls;
 use jiff::tz::TimeZone;
+use serde_json::Value;
 
 /// Characters of a result on a page; the transcript of `ironctl` has all of it.
 const RESULT_CHARACTERS_MAX: usize = 20_000;
@@ -35,8 +36,8 @@ pub struct Call {
     pub state: CallState,
     pub arguments: String,
     pub result: Option<String>,
-    /// The agent sent a file with it.
-    pub has_file: bool,
+    /// The name of the file that the agent sent with it.
+    pub file: Option<String>,
 }
 
 /// A line of a conversation.
@@ -80,8 +81,14 @@ impl Said {
     }
 }
 
+/// The names of the two sides of a conversation.
+pub struct Names<'a> {
+    pub person: &'a str,
+    pub agent: &'a str,
+}
+
 /// Returns the lines of these items. The result of a call is with its call.
-pub fn lines(items: Vec<TranscriptItem>, agent: &str, zone: &TimeZone) -> Vec<Said> {
+pub fn lines(items: Vec<TranscriptItem>, names: &Names<'_>, zone: &TimeZone) -> Vec<Said> {
     let mut lines: Vec<Said> = Vec::new();
     for item in items {
         if item.kind == ItemKind::Result
@@ -92,8 +99,8 @@ pub fn lines(items: Vec<TranscriptItem>, agent: &str, zone: &TimeZone) -> Vec<Sa
             continue;
         }
         let (class, by) = match item.kind {
-            ItemKind::Message => ("person", item.spans.first().map_or_else(String::new, |span| span.author.clone())),
-            ItemKind::Output => ("agent", agent.to_owned()),
+            ItemKind::Message => ("person", names.person.to_owned()),
+            ItemKind::Output => ("agent", names.agent.to_owned()),
             ItemKind::Result => ("host", item.tool.clone().unwrap_or_default()),
             ItemKind::Notice | ItemKind::Summary => ("host", words::HOST.to_owned()),
         };
@@ -103,7 +110,7 @@ pub fn lines(items: Vec<TranscriptItem>, agent: &str, zone: &TimeZone) -> Vec<Sa
             state: call.state,
             arguments: shortened(&call.arguments),
             result: None,
-            has_file: call.tool == SEND_FILE,
+            file: (call.tool == SEND_FILE).then(|| file_name(&call.arguments)),
         });
         lines.push(Said {
             seq: item.seq,
@@ -135,6 +142,13 @@ fn blocks(item: &TranscriptItem) -> Vec<Block> {
     }
     blocks.retain(|block| !block.pieces.is_empty());
     blocks
+}
+
+/// Returns the name of the file that a call sends.
+fn file_name(arguments: &str) -> String {
+    let path =
+        serde_json::from_str::<Value>(arguments).ok().and_then(|all| Some(all.get("path")?.as_str()?.to_owned()));
+    path.unwrap_or_default().rsplit('/').next().unwrap_or_default().to_owned()
 }
 
 fn shortened(text: &str) -> String {

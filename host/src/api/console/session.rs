@@ -13,8 +13,8 @@ use crate::api::handler::{Answer, Api};
 use crate::registry::Face;
 use crate::registry::tokens::{self, PREFIX, TEXT_CHARACTERS};
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::header::{CONTENT_TYPE, COOKIE};
-use axum::http::{HeaderMap, Method};
+use axum::http::header::{CONTENT_TYPE, COOKIE, SET_COOKIE};
+use axum::http::{HeaderMap, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use ironclaw_contract::canonical::Digest;
@@ -22,23 +22,27 @@ use ironclaw_operator::DenialCode;
 use ironclaw_store::refusal::Refusal;
 use tokio::time::Instant;
 
-/// The name of the cookie.
-const COOKIE_NAME: &str = "ironclaw_console";
-
 /// The word for the console in the ledger.
 const VIA: &str = "console";
 
-/// Returns the cookie of a session with this text. A plain origin is on loopback.
+/// Returns the name of the cookie. With TLS, no page under another name of the same site can set it (`__Host-`).
+const fn cookie_name(is_https: bool) -> &'static str {
+    if is_https { "__Host-ironclaw_console" } else { "ironclaw_console" }
+}
+
+/// Returns the cookie of a session with this text, which ends with the session.
 pub fn cookie(text: &str, is_https: bool) -> String {
-    let secure = if is_https { "; Secure" } else { "" };
-    let seconds = tokens::SESSION_IDLE_MS / 1000;
-    format!("{COOKIE_NAME}={text}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}")
+    set_cookie(text, tokens::SESSION_IDLE_MS / 1000, is_https)
 }
 
 /// Returns the cookie that ends one.
 pub fn no_cookie(is_https: bool) -> String {
-    let secure = if is_https { "; Secure" } else { "" };
-    format!("{COOKIE_NAME}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0{secure}")
+    set_cookie("", 0, is_https)
+}
+
+fn set_cookie(text: &str, seconds: i64, is_https: bool) -> String {
+    let (name, secure) = (cookie_name(is_https), if is_https { "; Secure" } else { "" });
+    format!("{name}={text}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}")
 }
 
 /// Leads every request through the guard, finds its session, and gives every answer its headers.
@@ -66,8 +70,10 @@ async fn handle(api: Api, peer: Peer, mut request: Request, next: Next) -> Respo
         api.callers.refusals.note((refusal.code, VIA)).await;
         return pages::refused(None, &refusal.into());
     }
-    let visit = match find(&api, request.headers()).await {
-        Ok(visit) => visit,
+    let is_https = place.is_https();
+    let (visit, renewed) = match find(&api, request.headers(), is_https).await {
+        Ok(Some(found)) => (Some(found.visit), found.renewed),
+        Ok(None) => (None, None),
         Err(answer) => return pages::refused(None, &answer.into()),
     };
     let is_form = *request.method() == Method::POST && request.headers().contains_key(CONTENT_TYPE);
@@ -90,13 +96,25 @@ async fn handle(api: Api, peer: Peer, mut request: Request, next: Next) -> Respo
     if let Some(Noted(code)) = response.extensions_mut().remove() {
         api.callers.refusals.note((code, VIA)).await;
     }
-    match response.extensions_mut().remove::<Refused>() {
+    let mut response = match response.extensions_mut().remove::<Refused>() {
         Some(refused) => pages::refused(visit.as_ref(), &refused),
         None if response.status().is_client_error() && !pages::is_page(&response) => {
             pages::refused(visit.as_ref(), &pages::unreadable(response.status()))
         }
         None => response,
+    };
+    if let Some(renewed) = renewed.and_then(|cookie| HeaderValue::from_str(&cookie).ok())
+        && !response.headers().contains_key(SET_COOKIE)
+    {
+        response.headers_mut().insert(SET_COOKIE, renewed);
     }
+    response
+}
+
+/// A visit, with its cookie if the session got a later end.
+struct Found {
+    visit: Visit,
+    renewed: Option<String>,
 }
 
 /// Lets a request pass that has a session. Wraps every page but those of the sign-in.
@@ -108,8 +126,8 @@ pub async fn require(request: Request, next: Next) -> Response {
 }
 
 /// Finds the session of a request. A cookie that is wrong or over is none: its person signs in again.
-async fn find(api: &Api, headers: &HeaderMap) -> Result<Option<Visit>, Answer> {
-    let Some(text) = cookie_of(headers) else { return Ok(None) };
+async fn find(api: &Api, headers: &HeaderMap, is_https: bool) -> Result<Option<Found>, Answer> {
+    let Some(text) = read_cookie(headers, cookie_name(is_https)) else { return Ok(None) };
     let digest = Digest::of(text.as_bytes());
     let found = api.callers.tokens.find(api.state(), &digest, Freshness::Cached).await?;
     let now = ironclaw_state::wall_clock();
@@ -120,6 +138,7 @@ async fn find(api: &Api, headers: &HeaderMap) -> Result<Option<Visit>, Answer> {
         }
         return Ok(None);
     };
+    let mut renewed = None;
     if let Some(until) = tokens::extended_end(&session, now) {
         let id = session.id.clone();
         let extend = move |tx: &mut ironclaw_state::WriteTx<'_>| {
@@ -128,11 +147,13 @@ async fn find(api: &Api, headers: &HeaderMap) -> Result<Option<Visit>, Answer> {
         };
         api.state().write(extend).await?;
         api.callers.tokens.invalidate();
+        renewed = Some(cookie(text, is_https));
     }
     api.callers.record_use(api.state(), &session);
     let current = Current(session.id.clone());
     let caller = Caller { api: api.clone(), person: session.person.clone(), current, face: Face::Console };
-    Ok(Some(Visit { caller, session, form_token: form_token(text) }))
+    let visit = Visit { caller, session, form_token: form_token(text) };
+    Ok(Some(Found { visit, renewed }))
 }
 
 /// Returns the token of a session's forms. It does not reveal the cookie, and only who has the cookie can make it.
@@ -141,11 +162,11 @@ fn form_token(cookie: &str) -> String {
 }
 
 /// Returns the text of the cookie, if the request has exactly one of its form.
-fn cookie_of(headers: &HeaderMap) -> Option<&str> {
+fn read_cookie<'a>(headers: &'a HeaderMap, wanted: &str) -> Option<&'a str> {
     let mut found = single(headers, &COOKIE)?
         .split(';')
         .filter_map(|pair| pair.trim().split_once('='))
-        .filter(|(name, _)| *name == COOKIE_NAME);
+        .filter(|(name, _)| *name == wanted);
     let ((_, text), None) = (found.next()?, found.next()) else { return None };
     let is_formed = text.len() == TEXT_CHARACTERS && text.starts_with(PREFIX);
     is_formed.then_some(text)
@@ -160,7 +181,8 @@ impl IntoResponse for Refused {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::http::HeaderValue;
+
+    const COOKIE_NAME: &str = cookie_name(false);
 
     #[test]
     fn cookie_is_one_of_its_form_or_none() {
@@ -170,7 +192,7 @@ mod tests {
             for cookie in cookies {
                 headers.append(COOKIE, HeaderValue::from_str(cookie).expect("a header"));
             }
-            cookie_of(&headers).map(str::to_owned)
+            read_cookie(&headers, COOKIE_NAME).map(str::to_owned)
         };
         let own = format!("{COOKIE_NAME}={text}");
         assert_eq!(read(&[&own]), Some(text.clone()));
@@ -180,6 +202,9 @@ mod tests {
         }
         assert_eq!(read(&[&own, &own]), None, "two headers");
         assert_ne!(form_token(&text), form_token("other"));
-        assert!(cookie(&text, true).ends_with("; Secure") && !cookie(&text, false).contains("Secure"));
+        let secure = cookie(&text, true);
+        assert!(
+            secure.starts_with("__Host-") && secure.ends_with("; Secure") && !cookie(&text, false).contains("Secure")
+        );
     }
 }

@@ -3,6 +3,7 @@
 //! A code signs its person in once. A form of another origin (the local file of `ironctl console`) uses nothing up: it gets a page that
 //! names the person and has a button to continue. So no page can put a stranger's session into a browser. See `api::console_state::codes`.
 
+use super::decision;
 use super::fields::{Fields, Posted};
 use super::pages::{self, Frame, Notice, page};
 use super::session;
@@ -70,7 +71,7 @@ async fn signed_in(api: &Api, visit: Option<Visit>, headers: &HeaderMap, request
     let code = Fields::from_request(request, api).await?.take("code");
     let now = Instant::now();
     let Some(holder) = api.console.codes.peek(&code, now) else { return Err(wrong_code(api)) };
-    if let Some(visit) = visit.filter(|visit| visit.caller.person.id != holder.person.id) {
+    if let Some(visit) = visit.as_ref().filter(|visit| visit.caller.person.id != holder.person.id) {
         let message = format!("this browser has a session of {}", visit.caller.person.name);
         let refusal = Refusal::new(DenialCode::SessionOfAnother, message);
         return Err(refusal.hint("sign out first, or use another browser or profile").into());
@@ -83,7 +84,13 @@ async fn signed_in(api: &Api, visit: Option<Visit>, headers: &HeaderMap, request
     let (fresh, name) = (FreshToken::new()?, name_of(headers));
     let text = fresh.text().to_owned();
     let (person, giver) = (holder.person.id, holder.giver);
-    let begin = move |tx: &mut WriteTx<'_>| tokens::begin_session(tx, person, &name, &fresh, &giver);
+    let begin = move |tx: &mut WriteTx<'_>| {
+        // The new session replaces the one of this browser.
+        if let Some(visit) = &visit {
+            tokens::end_session(tx, &visit.session, Some(person))?;
+        }
+        tokens::begin_session(tx, person, &name, &fresh, &giver)
+    };
     api.state().decide(begin).await?;
     api.people_changed();
     let is_https = api.console.place().is_some_and(|place| place.is_https());
@@ -117,7 +124,7 @@ fn with_cookie(mut response: Response, cookie: &str) -> Response {
 /// `POST /sign-out`: ends the session of this browser.
 pub async fn sign_out(State(api): State<Api>, Posted { visit, .. }: Posted) -> Result<Response, Answer> {
     let (session, by) = (visit.session.clone(), visit.caller.person.id);
-    api.state().write(move |tx: &mut WriteTx<'_>| tokens::end_session(tx, &session, by)).await?;
+    api.state().write(move |tx: &mut WriteTx<'_>| tokens::end_session(tx, &session, Some(by))).await?;
     api.people_changed();
     let is_https = api.console.place().is_some_and(|place| place.is_https());
     let page = pages::sign_in_page(StatusCode::OK, Some(Notice::done(words::SIGNED_OUT)));
@@ -127,19 +134,29 @@ pub async fn sign_out(State(api): State<Api>, Posted { visit, .. }: Posted) -> R
 /// `POST /confirm`: a fresh code of the same person confirms the session.
 pub async fn confirm(State(api): State<Api>, Posted { visit, mut fields }: Posted) -> Result<Response, Answer> {
     let back = fields.take("back");
-    let holder = api.console.codes.take(fields.get("code"), Instant::now());
-    let Some(holder) = holder else { return Err(wrong_code(&api)) };
+    // Only a path of the console: never an address of elsewhere.
+    let is_own = |path: &str| path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/_-".contains(&byte));
+    let back = if back.starts_with("/waiting/") && is_own(&back) { back } else { "/inbox".to_owned() };
+    if let Err(answer) = confirmed(&api, &visit, fields.get("code")).await {
+        return decision::again(&visit, &back, answer).await;
+    }
+    Ok(pages::see_other(&back))
+}
+
+async fn confirmed(api: &Api, visit: &Visit, code: &str) -> Result<(), Answer> {
+    let now = Instant::now();
+    let Some(holder) = api.console.codes.peek(code, now) else { return Err(wrong_code(api)) };
     if holder.person.id != visit.caller.person.id {
         let message = format!("the code is one of {}", holder.person.name);
         return Err(Refusal::new(DenialCode::SessionOfAnother, message).hint("get one of your own").into());
     }
-    let session = visit.session;
+    if api.console.codes.take(code, now).is_none() {
+        return Err(wrong_code(api));
+    }
+    let session = visit.session.clone();
     let confirm = move |tx: &mut WriteTx<'_>| Ok::<_, Denied>(tokens::confirm_session(tx, &session)?);
     api.state().decide(confirm).await?;
-    // Only a path of the console: never an address of elsewhere.
-    let is_own = back.starts_with("/waiting/")
-        && back.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/_-".contains(&byte));
-    Ok(pages::see_other(if is_own { &back } else { "/inbox" }))
+    Ok(())
 }
 
 /// Answers a form of a session that has ended: what the person typed is on the page, and nothing was sent.

@@ -17,10 +17,9 @@ use crate::api::{agents, sessions, stops, waiting};
 use crate::channels::inbound::channel::loopback;
 use askama::Template;
 use axum::Json;
-use axum::body::to_bytes;
 use axum::extract::{Path, Query};
+use axum::http::StatusCode;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
-use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -35,13 +34,10 @@ use serde::Deserialize;
 const CONVERSATIONS: usize = 50;
 
 /// Lines of a conversation on one page.
-pub(super) const LINES: u64 = 50;
+const LINES: usize = 50;
 
 /// Bytes of a text file that a message has as text; a larger one goes into the workspace.
 const TEXT_BYTES_MAX: usize = 64 * 1024;
-
-/// Bytes of a file that the console shows or hands out.
-const FILE_BYTES_MAX: usize = 64 << 20;
 
 /// The classes of calls that a person can allow, as the API takes them.
 const ALLOWED: [&str; 6] = ["+read", "+write", "+send", "+exec", "+trade", "read"];
@@ -169,11 +165,11 @@ async fn talk(
 ) -> Result<Response, Answer> {
     let caller = &visit.caller;
     let Json(of) = sessions::show(caller.clone(), Path(session.clone())).await?;
-    let (query_is_newest, lines) = (before.is_none(), lines(caller, &session, before).await?);
-    let before = lines.first().map(|said| said.seq).filter(|first| *first > 1);
+    let is_newest = before.is_none();
+    let Part { lines, before } = part(caller, &of, before).await?;
     let title = of.title.clone().unwrap_or_else(|| words::TALK.to_owned());
     let status = refused.as_ref().map_or(StatusCode::OK, |refused| refused.status);
-    let is_followed = query_is_newest && of.person == Some(caller.person.id);
+    let is_followed = is_newest && of.person == Some(caller.person.id);
     let live = if is_followed { format!("/conversations/{session}/live") } else { String::new() };
     let notice = refused.as_ref().map(Notice::from);
     let frame = Frame::new(visit, Some(Room::Conversations), title).with(notice).live_at(live);
@@ -199,17 +195,30 @@ fn is_own(caller: &Caller, of: &Session) -> bool {
     of.channel == loopback::NAME && of.person == Some(caller.person.id)
 }
 
+/// A part of a conversation.
+pub(super) struct Part {
+    pub lines: Vec<Said>,
+    /// The number of the first line, if there are earlier ones.
+    pub before: Option<u64>,
+}
+
 /// Returns lines of a conversation: the newest ones, or those before a number.
-pub(super) async fn lines(caller: &Caller, session: &str, before: Option<u64>) -> Result<Vec<Said>, Answer> {
+pub(super) async fn part(caller: &Caller, of: &Session, before: Option<u64>) -> Result<Part, Answer> {
     let query = match before {
-        None => transcript::Page::last(usize::try_from(LINES).unwrap_or(usize::MAX)),
-        Some(before) => transcript::Page::after(before.saturating_sub(LINES + 1)),
+        // One more shows whether there are earlier ones.
+        None => transcript::Page::last(LINES + 1),
+        Some(before) => transcript::Page::after(before.saturating_sub(LINES as u64 + 2)),
     };
-    let Json(found) = transcript::show(caller.clone(), Path(session.to_owned()), Query(query)).await?;
+    let found = transcript::shown(caller, of.status.id, query).await?;
+    let mut items: Vec<_> =
+        found.items.into_iter().filter(|item| before.is_none_or(|before| item.seq < before)).collect();
+    let earlier = items.len().saturating_sub(LINES);
+    items.drain(..earlier);
+    let before = items.first().map(|item| item.seq).filter(|_| earlier > 0);
     let settings = caller.api.gateway.now();
-    let zone = settings.host_policy.zone.zone.rules();
-    let items = found.items.into_iter().filter(|item| before.is_none_or(|before| item.seq < before));
-    Ok(said::lines(items.collect(), &found.agent, zone))
+    let person = of.person_name.as_deref().or(of.asked_by.as_deref()).unwrap_or(&of.channel);
+    let names = said::Names { person, agent: &found.agent };
+    Ok(Part { lines: said::lines(items, &names, settings.host_policy.zone.zone.rules()), before })
 }
 
 /// Returns what waits for the person in a conversation.
@@ -276,14 +285,13 @@ pub async fn cancel(Path(session): Path<String>, Posted { visit, .. }: Posted) -
 
 /// `GET /files/{call}`: a file that an agent sent. An image by its content is shown; everything else is only handed out.
 pub async fn file(visit: Visit, Path(call): Path<String>) -> Result<Response, Answer> {
-    let sent = files::sent(visit.caller, Path(call)).await?.into_response();
-    let bytes = to_bytes(sent.into_body(), FILE_BYTES_MAX).await.map_err(|error| Answer::broken(&error))?;
+    let (name, bytes) = files::sent_bytes(visit.caller, &call).await?;
     let kind = media_type(&bytes);
-    let (kind, disposition) = match file::is_image(kind) {
-        true => (kind, "inline"),
-        false => ("application/octet-stream", "attachment"),
-    };
-    let headers =
-        [(CONTENT_TYPE, HeaderValue::from_static(kind)), (CONTENT_DISPOSITION, HeaderValue::from_static(disposition))];
-    Ok((headers, bytes).into_response())
+    let (kind, disposition) =
+        if file::is_image(kind) { (kind, "inline") } else { ("application/octet-stream", "attachment") };
+    // Other characters have no meaning in a header, and an ending decides what a desktop opens.
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    let name: String = name.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
+    let disposition = format!("{disposition}; filename=\"{name}\"");
+    Ok(([(CONTENT_TYPE, kind.to_owned()), (CONTENT_DISPOSITION, disposition)], bytes).into_response())
 }

@@ -2,7 +2,7 @@
 //!
 //! Sentences of the host itself (pages, refusals, warnings) come with their objects and are not here.
 
-use ironclaw_operator::WaitingKind;
+use ironclaw_operator::{WaitingKind, WaitingStatus};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -92,6 +92,7 @@ pub const QUOTED: &str = "quoted text of others";
 pub const TALK: &str = "Conversation";
 
 pub const STOP: &str = "Stop everything";
+pub const STOPPED: &str = "Everything is stopped.";
 pub const STOPPED_BY: &str = "Everything is stopped by";
 pub const RESUME: &str = "Resume";
 pub const RESUME_TYPE: &str = "To let agents run again, type";
@@ -121,12 +122,15 @@ pub const WHY_ID: &str = "Id of a message, a call, or what waits";
 pub const WHY_BUTTON: &str = "Show why";
 pub const STAGES: &str = "Stages";
 
-/// Returns the title of the page of what waits.
-pub const fn title_of(kind: WaitingKind) -> &'static str {
-    match kind {
-        WaitingKind::Call => "A call waits",
-        WaitingKind::Question => "An agent asks",
-        WaitingKind::Change => "A change waits",
+/// Returns the title of the page of what waits or waited.
+pub fn title(kind: WaitingKind, status: WaitingStatus) -> String {
+    match (kind, status.is_open()) {
+        (WaitingKind::Call, true) => "A call waits".to_owned(),
+        (WaitingKind::Question, true) => "An agent asks".to_owned(),
+        (WaitingKind::Change, true) => "A change waits".to_owned(),
+        (WaitingKind::Call, false) => format!("A call: {status}"),
+        (WaitingKind::Question, false) => format!("A question: {status}"),
+        (WaitingKind::Change, false) => format!("A change: {status}"),
     }
 }
 

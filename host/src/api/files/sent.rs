@@ -21,16 +21,26 @@ use ironclaw_store::refusal::Refusal;
 use std::sync::Arc;
 
 /// `GET /v1/calls/{id}/file`
-pub async fn sent(Caller { api, person, .. }: Caller, Path(call): Path<String>) -> Result<FileContent, Answer> {
-    let call: CallId = id(&call, DenialCode::CallUnknown, "call")?;
+pub async fn sent(caller: Caller, Path(call): Path<String>) -> Result<FileContent, Answer> {
+    Ok(FileContent::from_bytes(bytes(caller, &call).await?.1))
+}
+
+/// Returns the name and the bytes of a file that an agent sends with a call, if this person may read it.
+pub async fn bytes(Caller { api, person, .. }: Caller, call: &str) -> Result<(String, Vec<u8>), Answer> {
+    let call: CallId = id(call, DenialCode::CallUnknown, "call")?;
     let record = Arc::clone(&api.record);
     let found = api.state().write(move |tx| read(tx, &record.wrapping, &person, call)).await?;
     let unknown = || Refusal::new(DenialCode::FileUnknown, format!("you have no file of a call {call}"));
-    Ok(FileContent::from_bytes(found.ok_or_else(unknown)?))
+    Ok(found.ok_or_else(unknown)?)
 }
 
 /// Returns the bytes of the copy of a call that this person may read.
-fn read(tx: &mut WriteTx<'_>, wrapping: &WrappingKey, person: &Person, call: CallId) -> Result<Option<Vec<u8>>, Error> {
+fn read(
+    tx: &mut WriteTx<'_>,
+    wrapping: &WrappingKey,
+    person: &Person,
+    call: CallId,
+) -> Result<Option<(String, Vec<u8>)>, Error> {
     let Some(row) = calls::find(tx, call)? else { return Ok(None) };
     let (turn, session) = (turn::find(tx, row.turn)?, store::find(tx, row.session)?);
     let Some((turn, session)) = turn.zip(session.filter(|session| session.wrapped.is_some())) else { return Ok(None) };
@@ -39,9 +49,9 @@ fn read(tx: &mut WriteTx<'_>, wrapping: &WrappingKey, person: &Person, call: Cal
         return Ok(None);
     }
     let key = session.content_key(wrapping)?;
-    let Some((_, content)) = sent_files::read(tx, call, &key)? else { return Ok(None) };
+    let Some((file, content)) = sent_files::read(tx, call, &key)? else { return Ok(None) };
     if !is_own {
         Entry::new(LedgerEvent::FileRead).session(row.session).with("by", person.id).append(tx)?;
     }
-    Ok(Some(content))
+    Ok(Some((file.name, content)))
 }

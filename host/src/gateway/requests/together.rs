@@ -6,8 +6,8 @@
 use super::page::together::{self, Together};
 use super::reads::{self, Reads};
 use super::{Row, allowance, sheet, table};
-use crate::gateway::waiting::{Gateway, Signer, WaitingId, decide};
-use crate::registry::Person;
+use crate::gateway::waiting::{Gateway, WaitingId, decide};
+use crate::registry::{Person, Signer};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::RequestId;
 use ironclaw_ledger::Entry;

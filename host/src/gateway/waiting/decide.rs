@@ -13,7 +13,7 @@ use super::words::Step;
 use crate::channels::notifications;
 use crate::gateway::approval::{self, Approver};
 use crate::gateway::independence::{self, NOT_INDEPENDENT};
-use crate::registry::{self, Face, Person, TokenId, tokens};
+use crate::registry::{self, Face, Person, Signer, tokens};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::ApprovalId;
 use ironclaw_contract::seam::limits::REASON_BYTES_MAX;
@@ -90,22 +90,6 @@ pub fn seen(tx: &ReadTx<'_>, all: &Gateway, by: &Person, id: WaitingId) -> Resul
 pub fn present(tx: &ReadTx<'_>, by: &Person) -> Result<Person, Denied<Error>> {
     let found = registry::person_by_id(tx, by.id)?;
     found.ok_or_else(|| Refusal::new(DenialCode::PersonUnknown, format!("{} no longer exists", by.name)).into())
-}
-
-/// The person who makes a decision, with their token and the face on which they were shown the page.
-#[derive(Debug, Clone)]
-pub struct Signer {
-    pub person: Person,
-    /// The token of their request; `None` if it is unknown.
-    pub token: Option<TokenId>,
-    pub face: Face,
-}
-
-impl Signer {
-    /// Returns the proof of an approval: the id of the token.
-    fn proof(&self) -> String {
-        self.token.as_ref().map(ToString::to_string).unwrap_or_default()
-    }
 }
 
 /// What waits, with its kind and the person who decides, as the record has them now.
