@@ -56,6 +56,7 @@ mod state;
 mod status;
 mod stops;
 mod streaming;
+pub mod tls;
 mod tokens;
 mod transcript;
 mod usage;

@@ -26,50 +26,103 @@ use super::body::{MESSAGE_BYTES_MAX, REQUEST_BYTES_MAX};
 use super::console_state::codes::{self, Holder};
 use super::console_state::{Place, Serving};
 use super::handler::{Answer, Api, Body, Caller, Reply};
-use super::port::{self, Port};
+use super::port::{self, ConsolePort};
+use super::tls::Identity;
 use crate::registry::Giver;
 use crate::registry::Role::{self, Admin, Member};
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use axum::routing::{MethodRouter, get, post};
+use axum::serve::Listener;
 use axum::{Json, Router};
 use ironclaw_operator::{ConsoleCode, DenialCode, NewConsoleCode};
 use ironclaw_state::WriteTx;
 use ironclaw_store::refusal::Refusal;
+use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use tokio::time::Instant;
 
 ironclaw_operator::settings! {
     /// `[console]`
     pub struct Config for console {
-        /// The console listens on this address from the start, e.g. 127.0.0.1:8799; empty waits for `ironctl console`.
-        listen: String = String::new(), Rule("a loopback address with a port, or empty"), Restart;
-        /// The address of the console behind a proxy with TLS, e.g. https://console.example; empty is an address of its own on loopback.
+        /// The console listens on this address from the start, e.g. 127.0.0.1:8799; empty waits for `ironctl console`. Another address than
+        /// one of loopback needs `certificate` and `key`.
+        listen: String = String::new(), Rule("an address with a port, or empty"), Restart;
+        /// The address of the console behind a proxy with TLS or with `certificate`, e.g. https://console.example; empty is an address of
+        /// its own on loopback.
         origin: String = String::new(), Rule("an https address without a path, or empty"), Restart;
+        /// The file of the certificate of `origin`, PEM, with its chain.
+        certificate: Option<PathBuf> = None, Optional {
+            rule: "a path", instead: "plain http, on loopback only", example: "\"/etc/letsencrypt/live/console.example/fullchain.pem\"",
+        }, Restart;
+        /// The file of its key, PEM.
+        key: Option<PathBuf> = None, Optional {
+            rule: "a path", instead: "plain http, on loopback only", example: "\"/etc/letsencrypt/live/console.example/privkey.pem\"",
+        }, Restart;
     }
 }
 
 impl Config {
-    /// Refuses an origin that is none, or that is plain.
+    /// Parses the address; `None` if `ironctl console` opens one.
+    ///
+    /// # Errors
+    /// Returns a sentence about the mistake, also for an address that other machines reach in plain http.
+    pub fn address(&self) -> Result<Option<SocketAddr>, String> {
+        match self.certificate {
+            None => {
+                port::parse("console.listen", &self.listen).map_err(|error| match self.listen.parse::<SocketAddr>() {
+                    Ok(_) => format!("{error}; with console.certificate and console.key, the console itself has TLS"),
+                    Err(_) => error,
+                })
+            }
+            Some(_) if self.listen.is_empty() => Ok(None),
+            Some(_) => self.listen.parse().map(Some).map_err(|_| {
+                format!("console.listen is {:?}: expected an address such as 0.0.0.0:8443 or [::]:8443", self.listen)
+            }),
+        }
+    }
+
+    /// Refuses an origin that is none or plain, and settings that do not fit together.
     ///
     /// # Errors
     /// Returns a sentence about the mistake.
     pub fn check(&self) -> Result<(), String> {
-        let is_origin = self.origin.strip_prefix("https://").is_some_and(|host| {
-            let parsed = url::Url::parse(&self.origin);
-            !host.is_empty() && parsed.is_ok_and(|url| url.origin().ascii_serialization() == self.origin)
-        });
-        match self.origin.is_empty() || is_origin {
-            true if !self.origin.is_empty() && self.listen.is_empty() => {
-                Err("console.origin needs console.listen: the proxy leads to that address".to_owned())
-            }
-            true => Ok(()),
-            false => Err(format!(
+        let is_origin = self.origin.starts_with("https://")
+            && url::Url::parse(&self.origin).is_ok_and(|url| url.origin().ascii_serialization() == self.origin);
+        if !self.origin.is_empty() && !is_origin {
+            return Err(format!(
                 "console.origin is {:?}: expected an address such as https://console.example, in lower case and without a path; plain \
                  http is for loopback only",
                 self.origin
-            )),
+            ));
         }
+        if !self.origin.is_empty() && self.listen.is_empty() {
+            return Err("console.origin needs console.listen: browsers or the proxy lead to that address".to_owned());
+        }
+        match (&self.certificate, &self.key) {
+            (None, None) => Ok(()),
+            (Some(_), Some(_)) if !self.origin.is_empty() => Ok(()),
+            (Some(_), Some(_)) => {
+                Err("console.certificate needs console.origin: the name in the certificate".to_owned())
+            }
+            (Some(_), None) => Err("console.certificate needs console.key".to_owned()),
+            (None, Some(_)) => Err("console.key needs console.certificate".to_owned()),
+        }
+    }
+
+    /// Opens the port of the settings, if they name one.
+    ///
+    /// # Errors
+    /// When the certificate cannot be read, or the system does not give the address.
+    pub async fn open(&self) -> io::Result<Option<ConsolePort>> {
+        // The settings refuse other addresses.
+        let Ok(Some(address)) = self.address() else { return Ok(None) };
+        let identity = match (&self.certificate, &self.key) {
+            (Some(certificate), Some(key)) => Some(Identity::read(certificate, key)?),
+            _ => None,
+        };
+        port::open_console(address, identity).await.map(Some)
     }
 }
 
@@ -83,7 +136,7 @@ async fn open(api: &Api) -> Result<Place, Answer> {
         Some(port) => port,
         None => free_port(api).await?,
     };
-    let number = port.address().map_or(0, |address| address.port());
+    let number = port.local_addr().map_or(0, |address| address.port());
     let address = api.state().write(move |tx: &mut WriteTx<'_>| address::keep(tx, number)).await?;
     let connections = port.connections();
     let app = router(api.clone()).into_make_service_with_connect_info::<Peer>();
@@ -103,10 +156,10 @@ pub(super) async fn open_at_start(api: &Api) {
     }
 }
 
-/// Opens the port that the console had before, or another one if that is taken. Its cookies then belong to another origin.
-async fn free_port(api: &Api) -> Result<Port, Answer> {
+/// Opens the port that the console had before, or another one if that is taken. The console then gets another name.
+async fn free_port(api: &Api) -> Result<ConsolePort, Answer> {
     let before = api.state().read(address::find).await?.map_or(0, |address| address.port);
-    let open = |number: u16| port::open(SocketAddr::from(([127, 0, 0, 1], number)), port::For::Console);
+    let open = |number: u16| port::open_console(SocketAddr::from(([127, 0, 0, 1], number)), None);
     match open(before).await {
         Ok(port) => Ok(port),
         Err(_) => open(0).await.map_err(|error| Answer::broken(&error)),
@@ -198,7 +251,9 @@ mod tests {
 
     #[test]
     fn origin_of_the_settings_is_https_without_a_path() {
-        let check = |origin: &str| Config { origin: origin.to_owned(), listen: "127.0.0.1:8799".to_owned() }.check();
+        let check = |origin: &str| {
+            Config { origin: origin.to_owned(), listen: "127.0.0.1:8799".to_owned(), ..Config::default() }.check()
+        };
         for good in ["", "https://console.example", "https://console.example:8443"] {
             assert_eq!(check(good), Ok(()), "{good}");
         }
@@ -216,6 +271,23 @@ mod tests {
         ] {
             assert!(check(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn address_of_other_machines_needs_a_certificate() {
+        let of = |listen: &str, has_certificate: bool| {
+            let path = |name: &str| has_certificate.then(|| PathBuf::from(name));
+            let listen = listen.to_owned();
+            Config { listen, origin: "https://c.example".to_owned(), certificate: path("c"), key: path("k") }
+        };
+        assert!(of("0.0.0.0:8443", false).address().is_err() && of("192.168.1.2:80", false).address().is_err());
+        assert!(of("0.0.0.0:8443", true).address().is_ok_and(|address| address.is_some()));
+        assert!(of("127.0.0.1:8799", false).address().is_ok() && of("localhost", true).address().is_err());
+        assert_eq!(of("0.0.0.0:8443", true).check(), Ok(()));
+        let half = Config { key: None, ..of("0.0.0.0:8443", true) };
+        assert!(half.check().is_err());
+        let nameless = Config { origin: String::new(), ..of("0.0.0.0:8443", true) };
+        assert!(nameless.check().is_err());
     }
 
     #[test]

@@ -7,7 +7,7 @@ pub mod shown_pages;
 pub mod streams;
 
 use super::connections::Connections;
-use super::port::Port;
+use super::port::ConsolePort;
 use crate::registry::{Token, TokenState};
 use codes::Codes;
 use shown_pages::ShownPages;
@@ -35,7 +35,7 @@ pub struct Console {
     /// The origin of the settings; `None` for one of its own on loopback.
     origin: Option<String>,
     /// The port of the settings, until it is served.
-    port: Mutex<Option<Port>>,
+    port: Mutex<Option<ConsolePort>>,
     pub codes: Codes,
     pub streams: Streams,
     pub shown: ShownPages,
@@ -51,7 +51,7 @@ pub struct Serving {
 
 impl Console {
     /// Returns a console that does not answer yet; `origin` and `port` are those of the settings.
-    pub fn new(origin: &str, port: Option<Port>) -> Self {
+    pub fn new(origin: &str, port: Option<ConsolePort>) -> Self {
         Self {
             origin: Some(origin.to_owned()).filter(|origin| !origin.is_empty()),
             port: Mutex::new(port),
@@ -81,7 +81,7 @@ impl Console {
     }
 
     /// Takes the port of the settings, once.
-    pub fn take_port(&self) -> Option<Port> {
+    pub fn take_port(&self) -> Option<ConsolePort> {
         self.port.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 

@@ -1,9 +1,11 @@
 //! The loopback ports: one for programs that cannot reach the unix socket, one for webhooks, and one for the console.
 //!
-//! Closed unless the settings open them (`ironctl console` opens that of the console), and never on an address that other machines can reach. The bounds on connections are those of the
-//! unix socket. See `api::connections`, `api::auth`.
+//! Closed unless the settings open them; `ironctl console` opens that of the console. Only the console answers on an address that other
+//! machines can reach, and there only with a certificate. The bounds on connections are those of the unix socket. See
+//! `api::connections`, `api::auth`.
 
 use super::connections::{BoundedListener, Bounds, ConnectionHandle};
+use super::tls::{ConsoleListener, Identity};
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
 use std::io;
@@ -43,6 +45,8 @@ pub fn parse(name: &str, setting: &str) -> Result<Option<SocketAddr>, String> {
 
 pub type Port = BoundedListener<TcpListener>;
 
+pub type ConsolePort = BoundedListener<ConsoleListener>;
+
 pub type Socket = BoundedListener<UnixListener>;
 
 /// The purpose of a port.
@@ -50,7 +54,6 @@ pub type Socket = BoundedListener<UnixListener>;
 pub enum For {
     Api,
     Hooks,
-    Console,
 }
 
 /// Opens a port.
@@ -63,9 +66,18 @@ pub async fn open(address: SocketAddr, what: For) -> io::Result<Port> {
     let bounds = match what {
         For::Api => API,
         For::Hooks => HOOKS,
-        For::Console => CONSOLE,
     };
     Ok(BoundedListener::new(listener, port, bounds))
+}
+
+/// Opens the port of the console, with TLS if it has an identity.
+///
+/// # Errors
+/// When the system does not give the address.
+pub async fn open_console(address: SocketAddr, identity: Option<Identity>) -> io::Result<ConsolePort> {
+    let listener = TcpListener::bind(address).await?;
+    let port = listener.local_addr()?.port();
+    Ok(BoundedListener::new(ConsoleListener::new(listener, identity), port, CONSOLE))
 }
 
 /// Returns the unix socket with its bounds.

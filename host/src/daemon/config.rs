@@ -184,7 +184,7 @@ fn check(config: &Config) -> Result<(), String> {
 fn check_listeners(config: &Config) -> Result<(), String> {
     let api = crate::api::port::parse("api.listen", &config.api.listen)?;
     let hooks = crate::api::port::parse("webhook.listen", &config.webhook.listen)?;
-    let console = crate::api::port::parse("console.listen", &config.console.listen)?;
+    let console = config.console.address()?;
     let named = [
         ("webhook.listen", hooks, "api.listen", api),
         ("console.listen", console, "api.listen", api),

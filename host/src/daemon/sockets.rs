@@ -2,7 +2,7 @@
 
 use super::error::Error;
 use super::socket_directory;
-use crate::api::port::{self, Port, Socket};
+use crate::api::port::{self, ConsolePort, Port, Socket};
 use crate::daemon::config::Config;
 use crate::reach::jail_network::trust;
 use ironclaw_operator::Run;
@@ -42,8 +42,8 @@ pub(super) struct Sockets {
     pub port: Option<Port>,
     /// The loopback port of webhooks.
     pub hooks: Option<Port>,
-    /// The loopback port of the console, if the settings name one.
-    pub console: Option<Port>,
+    /// The port of the console, if the settings name one.
+    pub console: Option<ConsolePort>,
 }
 
 impl Sockets {
@@ -52,7 +52,8 @@ impl Sockets {
         let listener = port::unix(listen(&paths.socket)?);
         let port = open_port("api.listen", &config.api.listen, port::For::Api).await?;
         let hooks = open_port("webhook.listen", &config.webhook.listen, port::For::Hooks).await?;
-        let console = open_port("console.listen", &config.console.listen, port::For::Console).await?;
+        let unopened = |source| Error::Listen { address: config.console.listen.clone(), source };
+        let console = config.console.open().await.map_err(unopened)?;
         Ok(Self { listener, port, hooks, console })
     }
 

@@ -7,6 +7,7 @@
 use crate::chaos::kill::run_settings;
 use crate::support::client::Raw;
 use crate::support::host_fixture::{Build, TestHost, alive, copy_with_owners, wait_for};
+use crate::support::plain_browser::PlainBrowser;
 use fastrand::Rng;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -39,6 +40,8 @@ struct Random {
     proposals: u64,
     shift_ms: i64,
     snapshot: Option<Snapshot>,
+    /// A browser of the owner, which decides at times in place of `ironctl`.
+    browser: Option<PlainBrowser>,
     _heads: tempfile::TempDir,
 }
 
@@ -52,7 +55,7 @@ impl Random {
         host.agent("a");
         host.agent("b");
         let known = BTreeMap::new();
-        Self { host, known, proposals: 0, shift_ms: 0, snapshot: None, _heads: heads }
+        Self { host, known, proposals: 0, shift_ms: 0, snapshot: None, browser: None, _heads: heads }
     }
 
     /// Sends a request to the API; returns `None` if the host died.
@@ -100,7 +103,11 @@ impl Random {
         let open = ["pending", "doubtful"].contains(&change["status"].as_str().expect("a status"));
         let yes = rng.u64(..3) > 0;
         let decision = if yes { json!({ "approve": change["shown_digest"] }) } else { json!({ "reject": "chance" }) };
-        match self.ask("POST", &format!("/v1/waiting/{id}/decision"), &decision) {
+        let decided = match rng.bool() {
+            true => self.ask("POST", &format!("/v1/waiting/{id}/decision"), &decision),
+            false => self.decide_in_browser(&change, yes),
+        };
+        match decided {
             Some((200, _)) => {
                 assert!(open, "{id} was decided twice: {change}");
                 self.known.insert(id, if yes { Known::Approved } else { Known::Rejected });
@@ -111,6 +118,31 @@ impl Random {
             }
             Some((status, said)) => panic!("{id}: {status} {said}"),
             None => assert!(may_die, "the host did not answer"),
+        }
+    }
+
+    /// Decides on a change on its page in a browser. Returns the answer as the API gives it; `None` if the host died.
+    fn decide_in_browser(&mut self, change: &Value, yes: bool) -> Option<(u16, Value)> {
+        let id = change["id"].as_str().expect("an id");
+        let shown = change["shown_digest"].as_str().expect("a digest");
+        let fields = match yes {
+            true => [("decision", "approve"), ("typed", "approve"), ("shown", shown)],
+            false => [("decision", "reject"), ("reason", "chance"), ("shown", "")],
+        };
+        loop {
+            let browser = match self.browser.take() {
+                Some(browser) => browser,
+                None => PlainBrowser::try_sign_in(&self.ask("POST", "/v1/console/codes", &json!({}))?.1).ok()?,
+            };
+            let page = browser.try_submit(&format!("/waiting/{id}/decision"), &fields).ok()?;
+            let code = page.code().unwrap_or_default().to_owned();
+            // The clock or a restore ended the session, or it was confirmed too long ago.
+            if ["session_missing", "not_confirmed", "host_foreign"].contains(&code.as_str()) {
+                continue;
+            }
+            self.browser = Some(browser);
+            let status = if page.status == 303 { 200 } else { page.status };
+            return Some((status, json!({ "error": { "code": code } })));
         }
     }
 

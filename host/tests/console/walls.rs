@@ -7,6 +7,7 @@ use crate::support::client::{Raw, check_refused};
 use crate::support::host_fixture::{Build, TestHost, wait_for};
 use crate::support::plain_browser::{Page, PlainBrowser, new_code};
 use crate::support::record;
+use crate::support::tls_site;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -314,4 +315,45 @@ fn bad_requests_get_a_page_with_a_way_on() {
     cut.write_all(b"agent").expect("sent");
     drop(cut);
     assert_eq!(browser.get("/inbox").status, 200);
+}
+
+#[test]
+fn certificate_of_the_settings_gives_tls_and_a_secure_cookie() {
+    let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port").port();
+    let host = TestHost::own(Build::Plain);
+    let pem = host.home.join("localhost.pem");
+    std::fs::write(&pem, tls_site::LOCALHOST).expect("written");
+    let origin = format!("https://localhost:{port}");
+    let console =
+        |listen: &str, key: &str| format!("[console]\nlisten = \"{listen}:{port}\"\norigin = \"{origin}\"\n{key}");
+    let pair = format!("certificate = {pem:?}\nkey = {pem:?}\n");
+    for (listen, key) in
+        [("0.0.0.0", ""), ("127.0.0.1", "certificate = \"/nowhere.pem\"\n"), ("0.0.0.0", "key = \"/nowhere.pem\"\n")]
+    {
+        host.configure(&console(listen, key));
+        host.ctl(&["up", "--detach"]).refused("console");
+    }
+    host.configure(&console("127.0.0.1", "certificate = \"/nowhere.pem\"\nkey = \"/nowhere.pem\"\n"));
+    host.ctl(&["up", "--detach"]).refused("nowhere.pem");
+    host.configure(&console("127.0.0.1", &pair));
+    host.up();
+    let (code, browser) = (new_code(&host), PlainBrowser::at(&new_code(&host)));
+    assert_eq!(browser.origin, origin);
+    let body = format!("code={}", text(&code));
+    let request = format!(
+        "POST /sign-in HTTP/1.1\r\nhost: localhost:{port}\r\norigin: {origin}\r\nconnection: close\r\ncontent-type: \
+         application/x-www-form-urlencoded\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let answer = browser.ask_encrypted(port, &request);
+    assert!(
+        answer.starts_with("HTTP/1.1 303")
+            && answer.contains("__Host-ironclaw_console=ict_")
+            && answer.contains("; Secure"),
+        "{answer}"
+    );
+    let plain = browser.begin("GET", "/", &[("host", &format!("localhost:{port}"))], b"");
+    let mut rest = Vec::new();
+    let _ = { plain }.read_to_end(&mut rest);
+    assert!(!rest.starts_with(b"HTTP/1.1 200"), "plain http is not served");
 }

@@ -3,8 +3,10 @@
 //! Reads pages by the ids and the names that the templates have. See `console::plain`.
 
 use super::host_fixture::{TestHost, WAIT_MAX};
+use super::tls_site;
+use rustls::{ClientConnection, StreamOwned};
 use serde_json::Value;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::TcpStream;
 
 /// A page as the browser got it.
@@ -73,11 +75,18 @@ impl PlainBrowser {
 
     /// Signs in with a code.
     pub(crate) fn sign_in_with(code: &Value) -> Self {
+        Self::try_sign_in(code).expect("an answer")
+    }
+
+    /// Signs in with a code at a host that may die.
+    pub(crate) fn try_sign_in(code: &Value) -> io::Result<Self> {
         let mut browser = Self::at(code);
-        let page = browser.post("/sign-in", &[("code", code["code"].as_str().expect("a code"))]);
+        let body = format!("code={}", code["code"].as_str().expect("a code"));
+        let headers = [("origin", browser.origin.as_str()), ("content-type", "application/x-www-form-urlencoded")];
+        let page = browser.try_ask("POST", "/sign-in", &headers, body.as_bytes())?;
         assert_eq!((page.status, page.header("location")), (303, Some("/inbox")), "{page:?}");
         browser.keep_cookie(&page);
-        browser
+        Ok(browser)
     }
 
     /// Keeps the cookie that a page sets.
@@ -129,21 +138,53 @@ impl PlainBrowser {
 
     /// Sends a request with these headers besides `Host` and the cookie. A header of the list replaces one of these.
     pub(crate) fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Page {
-        let mut stream = self.begin(method, path, headers, body);
+        self.try_ask(method, path, headers, body).expect("an answer")
+    }
+
+    /// Sends a request to a host that may die. Fails without a whole answer.
+    pub(crate) fn try_ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> io::Result<Page> {
+        let mut stream = self.try_begin(method, path, headers, body)?;
         let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).expect("an answer");
+        stream.read_to_end(&mut answer)?;
         let answer = String::from_utf8_lossy(&answer).into_owned();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+        let (head, body) = answer.split_once("\r\n\r\n").ok_or(io::ErrorKind::UnexpectedEof)?;
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
-        Page { status: status.expect("a status"), head: head.to_owned(), body: body.to_owned() }
+        let status = status.ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Page { status, head: head.to_owned(), body: body.to_owned() })
+    }
+
+    /// Posts a form with the token of the session to a host that may die. Fails without a whole answer.
+    pub(crate) fn try_submit(&self, path: &str, fields: &[(&str, &str)]) -> io::Result<Page> {
+        let token = self.try_ask("GET", "/why", &[], b"")?.token();
+        let fields = [&[("csrf", token.as_str())], fields].concat();
+        let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+        let headers = [("origin", self.origin.as_str()), ("content-type", "application/x-www-form-urlencoded")];
+        self.try_ask("POST", path, &headers, body.as_bytes())
+    }
+
+    /// Sends a request with TLS to this port, and returns the answer. Trusts only the certificate of `tls_site`.
+    pub(crate) fn ask_encrypted(&self, port: u16, request: &str) -> String {
+        let name = "localhost".try_into().expect("a name");
+        let client = ClientConnection::new(tls_site::client_config(), name).expect("a client");
+        let tcp = TcpStream::connect(("127.0.0.1", port)).expect("the console answers");
+        let mut stream = StreamOwned::new(client, tcp);
+        stream.write_all(request.as_bytes()).expect("sent");
+        let mut answer = Vec::new();
+        // The server may close without the last alert.
+        let _ = stream.read_to_end(&mut answer);
+        String::from_utf8_lossy(&answer).into_owned()
     }
 
     /// Sends a request, and returns the connection.
     pub(crate) fn begin(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> TcpStream {
+        self.try_begin(method, path, headers, body).expect("the console answers")
+    }
+
+    fn try_begin(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> io::Result<TcpStream> {
         let host = self.origin.split_once("://").expect("an origin").1;
         let port = host.rsplit(':').next().expect("a port");
-        let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).expect("the console answers");
-        stream.set_read_timeout(Some(WAIT_MAX)).expect("a timeout");
+        let mut stream = TcpStream::connect(format!("127.0.0.1:{port}"))?;
+        stream.set_read_timeout(Some(WAIT_MAX))?;
         let mut head = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\ncontent-length: {}\r\n", body.len());
         let own = [("host", host), ("cookie", self.cookie.as_str())];
         let is_given = |name: &str| headers.iter().any(|header| header.0 == name);
@@ -153,8 +194,8 @@ impl PlainBrowser {
         for (name, value) in headers {
             head += &format!("{name}: {value}\r\n");
         }
-        stream.write_all(format!("{head}\r\n").as_bytes()).expect("sent");
-        stream.write_all(body).expect("sent");
-        stream
+        stream.write_all(format!("{head}\r\n").as_bytes())?;
+        stream.write_all(body)?;
+        Ok(stream)
     }
 }

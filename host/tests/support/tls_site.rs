@@ -16,7 +16,7 @@ const HELLO_BYTES_MAX: usize = 16 << 10;
 pub(crate) const PAGE: &str = "A page about tulips.";
 
 /// A certificate for `localhost`, which is its own authority until 2120, and its key, as PEM.
-const LOCALHOST: &str = include_str!("localhost.pem");
+pub(crate) const LOCALHOST: &str = include_str!("localhost.pem");
 pub(crate) struct TlsSite {
     pub(crate) port: u16,
     /// Its certificate, which is its own authority, as PEM.
@@ -184,4 +184,16 @@ pub(crate) fn client_hello_with_ech(name: &str) -> Vec<u8> {
     let at = bytes.windows(h2.len()).position(|part| part == h2).expect("the extension");
     bytes[at..at + 2].copy_from_slice(&0xfe0d_u16.to_be_bytes());
     bytes
+}
+
+/// Returns the configuration of a client that trusts the certificate of this site alone.
+pub(crate) fn client_config() -> Arc<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(LOCALHOST.as_bytes()).expect("a certificate")).expect("an authority");
+    let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Arc::new(config)
 }

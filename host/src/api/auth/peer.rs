@@ -4,7 +4,7 @@
 //! `api::port`, `api::auth`.
 
 use crate::api::connections::{ConnectionHandle, RequestInFlight};
-use crate::api::port::{Port, Socket};
+use crate::api::port::{ConsolePort, Port, Socket};
 use crate::registry::Token;
 use axum::extract::Request;
 use axum::extract::connect_info::Connected;
@@ -36,6 +36,12 @@ impl Connected<IncomingStream<'_, Socket>> for Peer {
 
 impl Connected<IncomingStream<'_, Port>> for Peer {
     fn connect_info(stream: IncomingStream<'_, Port>) -> Self {
+        Self::Loopback(stream.io().handle())
+    }
+}
+
+impl Connected<IncomingStream<'_, ConsolePort>> for Peer {
+    fn connect_info(stream: IncomingStream<'_, ConsolePort>) -> Self {
         Self::Loopback(stream.io().handle())
     }
 }

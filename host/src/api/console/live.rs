@@ -15,7 +15,7 @@ use axum::Json;
 use axum::extract::{Path, Query};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use ironclaw_contract::canonical::Digest;
-use ironclaw_operator::{DenialCode, Draft, WaitingId, WaitingStatus};
+use ironclaw_operator::{DenialCode, Draft, Topic, WaitingId, WaitingStatus};
 use ironclaw_store::refusal::Refusal;
 use ironclaw_store::tables::waiting as table;
 use serde::{Deserialize, Serialize};
@@ -137,7 +137,7 @@ pub async fn inbox(visit: Visit, Query(query): Query<LiveQuery>) -> Result<Strea
 }
 
 async fn follow_person(to: Listener, query: LiveQuery) -> Result<(), Answer> {
-    let mut changed = to.api().gateway.watch();
+    let (mut events, mut changed) = (to.api().state().events(), to.api().gateway.watch());
     let of: Option<WaitingId> = query.of.and_then(|of| of.parse().ok());
     let (mut sent, mut status) = (Sent::default(), query.status);
     loop {
@@ -158,12 +158,24 @@ async fn follow_person(to: Listener, query: LiveQuery) -> Result<(), Answer> {
             status = now;
         }
         check_still_valid(to.api(), &to.caller.current).await?;
-        tokio::select! {
-            found = changed.changed() => if found.is_err() { return Ok(()) },
-            () = tokio::time::sleep(LOOK_TIME) => {}
+        loop {
+            tokio::select! {
+                event = events.recv() => match event {
+                    Ok(event) if !is_of_inbox(event.event.topic()) => {}
+                    Ok(_) | Err(RecvError::Lagged(_)) => break,
+                    Err(RecvError::Closed) => return Ok(()),
+                },
+                found = changed.changed() => if found.is_err() { return Ok(()) } else { break },
+                () = tokio::time::sleep(LOOK_TIME) => break,
+            }
         }
         tokio::time::sleep(COALESCE_TIME).await;
     }
+}
+
+/// Returns whether an event of this topic may change an inbox. The gateway announces decisions, but not each request of a turn.
+const fn is_of_inbox(topic: Topic) -> bool {
+    matches!(topic, Topic::Request | Topic::Question | Topic::Change)
 }
 
 /// `GET /conversations/{session}/live`: new and changed lines, what waits there, and the text of the answer while the model writes it.

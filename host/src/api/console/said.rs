@@ -110,7 +110,7 @@ pub fn lines(items: Vec<TranscriptItem>, names: &Names<'_>, zone: &TimeZone) -> 
             state: call.state,
             arguments: shortened(&call.arguments),
             result: None,
-            file: (call.tool == SEND_FILE).then(|| file_name(&call.arguments)),
+            file: (call.tool == SEND_FILE && call.state == CallState::Done).then(|| file_name(&call.arguments)),
         });
         lines.push(Said {
             seq: item.seq,
