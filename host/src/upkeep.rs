@@ -3,6 +3,7 @@
 pub mod backup;
 pub mod configuration_audit;
 pub mod key_rotation;
+pub mod machine_checks;
 pub mod maintenance;
 pub mod memory_worker;
 pub mod retention_worker;

@@ -2,9 +2,9 @@
 // Makes the console's pages live, and typing and approving safer. Never decides: the server checks each form again. What others wrote
 // gets onto a page as text, or in html that our server escaped.
 
-const HOLD_MS = 1000; // no slip, double click or key repeat is that long
+const HOLD_MS = 1000;
 const PAUSE_MS_MAX = 10000;
-const STATES_MAX = 200; // that an undo may bring back
+const STATES_MAX = 200;
 
 const SAYS = {
 	ended: "The session has ended. Your text is kept. ",
@@ -192,6 +192,7 @@ async function steps() {
 		next.closest(".steps").remove();
 		append(article, more.children);
 		append(article.parentNode, all(".page ~ *", page));
+		if (!find(".steps a[rel=next]")) find(".steps")?.remove();
 	}
 }
 
@@ -289,7 +290,6 @@ function parsed(html) {
 	return template.content;
 }
 
-/** Stays at the end of a talk if the person was there. */
 function following(act) {
 	const root = document.documentElement;
 	const atEnd = byId("talk") && innerHeight + scrollY > root.scrollHeight - 99;
@@ -391,4 +391,5 @@ else {
 	on(window, "pageshow", (event) => event.persisted && location.reload());
 	const { live: url } = find("main").dataset;
 	if (url) live(url);
+	if (byId("talk") && !location.search) scrollTo(0, document.body.scrollHeight);
 }

@@ -42,6 +42,8 @@ pub struct TranscriptItem {
     pub seq: u64,
     /// Its kind.
     pub kind: ItemKind,
+    /// The side that its first words are from.
+    pub speaker: Speaker,
     /// RFC 3339, milliseconds.
     pub at: String,
     /// The turn that made it or answers it.

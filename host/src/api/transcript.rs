@@ -15,9 +15,12 @@ use crate::turns::rests_on::author;
 use axum::Json;
 use axum::extract::{Path, Query};
 use ironclaw_contract::ids::{PersonId, SessionId};
+use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_ledger::Entry;
-use ironclaw_operator::{CallState, LedgerEvent, Receipt, Transcript, TranscriptCall, TranscriptItem, TranscriptSpan};
+use ironclaw_operator::{
+    CallState, LedgerEvent, Receipt, Speaker, Transcript, TranscriptCall, TranscriptItem, TranscriptSpan,
+};
 use ironclaw_state::keys::ContentKey;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
@@ -40,21 +43,18 @@ pub struct Page {
     after_seq: u64,
     /// The last items, up to this number, in place of a page.
     last: Option<usize>,
+    /// With `last`: the number of the item after them.
+    before: Option<u64>,
 }
 
 impl Page {
-    /// Returns the page of the items after a number.
-    pub(super) const fn after(after_seq: u64) -> Self {
-        Self { after_seq, last: None }
-    }
-
-    /// Returns the page of the last items.
-    pub(super) const fn last(count: usize) -> Self {
-        Self { after_seq: 0, last: Some(count) }
+    /// Returns the page of the last items, or of the last ones before a number.
+    pub(super) const fn last(count: usize, before: Option<u64>) -> Self {
+        Self { after_seq: 0, last: Some(count), before }
     }
 }
 
-/// `GET /v1/sessions/{id}/transcript?after_seq=N` or `?last=N`
+/// `GET /v1/sessions/{id}/transcript?after_seq=N` or `?last=N&before=N`
 pub async fn show(caller: Caller, Path(session): Path<String>, Query(page): Query<Page>) -> Reply<Transcript> {
     let id = sessions::known(&caller.api, &caller.person, &session).await?;
     Ok(Json(shown(&caller, id, page).await?))
@@ -92,9 +92,10 @@ pub(super) fn readable(tx: &ReadTx<'_>, person: &Person, id: SessionId) -> Resul
 }
 
 fn transcript(tx: &ReadTx<'_>, session: &Session, key: &ContentKey, page: &Page) -> Result<Transcript, Error> {
-    let mut found = match page.last {
-        Some(last) => items::last(tx, session.id, last.min(ITEMS_AT_ONCE))?,
-        None => items::after(tx, session.id, page.after_seq, ITEMS_AT_ONCE + 1)?,
+    let mut found = match (page.last, page.before) {
+        (Some(last), Some(seq)) => items::before(tx, session.id, seq, last.min(ITEMS_AT_ONCE))?,
+        (Some(last), None) => items::last(tx, session.id, last.min(ITEMS_AT_ONCE))?,
+        (None, _) => items::after(tx, session.id, page.after_seq, ITEMS_AT_ONCE + 1)?,
     };
     let mut more = found.len() > ITEMS_AT_ONCE;
     found.truncate(ITEMS_AT_ONCE);
@@ -120,6 +121,7 @@ fn described(tx: &ReadTx<'_>, item: &Recorded, key: &ContentKey) -> Result<Trans
         id: tuple.item,
         seq: tuple.seq,
         kind: tuple.kind,
+        speaker: item.spans().first().map_or(Speaker::Host, |span| speaker(&span.author)),
         at: ironclaw_ledger::rfc3339(tuple.issued_at),
         turn_id: tuple.turn,
         spans: Vec::new(),
@@ -142,6 +144,15 @@ fn described(tx: &ReadTx<'_>, item: &Recorded, key: &ContentKey) -> Result<Trans
     };
     shown.spans = item.spans().into_iter().map(span).collect();
     Ok(shown)
+}
+
+/// Returns the side that an author is on.
+const fn speaker(author: &Author) -> Speaker {
+    match author {
+        Author::Person { .. } | Author::Quoted | Author::File { .. } => Speaker::Person,
+        Author::Model | Author::Agent { .. } => Speaker::Agent,
+        Author::Tool { .. } | Author::Host => Speaker::Host,
+    }
 }
 
 /// Fills in the text of an item and the other fields of its kind.

@@ -14,7 +14,9 @@ pub use retention::{enforce_before, enforce_retention, sessions_over};
 pub use rows::FORGETTABLE;
 pub use title::title;
 
-pub use ironclaw_store::tables::items::{Recorded, after, answered_request, count, find, has_turn, last, live_after};
+pub use ironclaw_store::tables::items::{
+    Recorded, after, answered_request, before, count, find, has_turn, last, live_after,
+};
 pub use ironclaw_store::tables::sessions::dropped_upto;
 
 use ironclaw_contract::canonical::{self, Digest};

@@ -11,6 +11,7 @@ use crate::support::plain_browser::PlainBrowser;
 use fastrand::Rng;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 
 /// The number of steps without `IRONCLAW_CHANGES`.
 const STEPS: u64 = 70;
@@ -134,7 +135,12 @@ impl Random {
                 Some(browser) => browser,
                 None => PlainBrowser::try_sign_in(&self.ask("POST", "/v1/console/codes", &json!({}))?.1).ok()?,
             };
-            let page = browser.try_submit(&format!("/waiting/{id}/decision"), &fields).ok()?;
+            let page = match browser.try_submit(&format!("/waiting/{id}/decision"), &fields) {
+                Ok(page) => page,
+                // A restored record has another address.
+                Err(error) if error.kind() == ErrorKind::ConnectionRefused => continue,
+                Err(_) => return None,
+            };
             let code = page.code().unwrap_or_default().to_owned();
             // The clock or a restore ended the session, or it was confirmed too long ago.
             if ["session_missing", "not_confirmed", "host_foreign"].contains(&code.as_str()) {

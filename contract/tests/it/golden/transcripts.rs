@@ -6,8 +6,8 @@ use super::{Shape, shape};
 use ironclaw_contract::ids::{CallId, ItemId, TurnId};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
 use ironclaw_operator::{
-    CallState, ClaimMark, Receipt, SessionReplies, SessionReply, ShownReply, Source, SourceKind, Sources, Thread,
-    Threads, Transcript, TranscriptCall, TranscriptItem, TranscriptSpan,
+    CallState, ClaimMark, Receipt, SessionReplies, SessionReply, ShownReply, Source, SourceKind, Sources, Speaker,
+    Thread, Threads, Transcript, TranscriptCall, TranscriptItem, TranscriptSpan,
 };
 
 fn source(kind: SourceKind) -> Source {
@@ -74,6 +74,7 @@ pub(super) fn all() -> Vec<Shape> {
         id: id::<ItemId>("itm", 1),
         seq: 4,
         kind: ItemKind::Message,
+        speaker: Speaker::Person,
         at: AT.to_owned(),
         turn_id: None,
         spans: vec![span.clone()],

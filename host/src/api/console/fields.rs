@@ -5,7 +5,9 @@
 use super::visit::Visit;
 use crate::api::handler::{Answer, Api};
 use axum::body::Bytes;
+use axum::extract::multipart::MultipartError;
 use axum::extract::{FromRequest, Multipart, Request};
+use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use ironclaw_operator::DenialCode;
 use ironclaw_store::refusal::Refusal;
@@ -60,9 +62,9 @@ impl Fields {
     async fn parts(request: Request, api: &Api) -> Result<Self, Answer> {
         let mut fields = Self::default();
         let mut parts = Multipart::from_request(request, api).await.map_err(|error| malformed(error.body_text()))?;
-        while let Some(part) = parts.next_field().await.map_err(|error| too_large(&error.body_text()))? {
+        while let Some(part) = parts.next_field().await.map_err(unread)? {
             let (name, file) = (part.name().unwrap_or_default().to_owned(), part.file_name().map(str::to_owned));
-            let bytes = part.bytes().await.map_err(|error| too_large(&error.body_text()))?;
+            let bytes = part.bytes().await.map_err(unread)?;
             match file {
                 // A browser sends an empty file for a field without one.
                 Some(file) if file.is_empty() && bytes.is_empty() => {}
@@ -99,6 +101,14 @@ fn not_text(name: &str) -> String {
 
 fn malformed(message: impl Into<String>) -> Answer {
     Refusal::new(DenialCode::RequestMalformed, message).hint("go back, and send the form of the page again").into()
+}
+
+/// Returns the refusal of parts that are cut off or too large.
+fn unread(error: MultipartError) -> Answer {
+    match error.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => too_large(&error.body_text()),
+        _ => malformed(error.body_text()),
+    }
 }
 
 fn too_large(why: &str) -> Answer {

@@ -33,6 +33,7 @@ pub struct PageQuery {
 struct Entry {
     id: WaitingId,
     kind: WaitingKind,
+    /// The agent, if it is not the one that asks.
     agent: String,
     subject: String,
     effect: String,
@@ -84,7 +85,7 @@ fn shown(entry: WaitingEntry, time: impl Fn(&str) -> String) -> Entry {
     Entry {
         id: entry.id,
         kind: entry.kind,
-        agent: entry.agent.unwrap_or_default(),
+        agent: entry.agent.filter(|agent| *agent != asked.name).unwrap_or_default(),
         subject: entry.subject,
         effect: entry.question.unwrap_or(entry.effect),
         by,

@@ -7,7 +7,7 @@ use crate::registry::tools::SEND_FILE;
 use askama::Template;
 use ironclaw_contract::ids::CallId;
 use ironclaw_contract::seam::seal::ItemKind;
-use ironclaw_operator::{CallState, TranscriptItem, TranscriptSpan};
+use ironclaw_operator::{CallState, Speaker, TranscriptItem, TranscriptSpan};
 use ironclaw_text::urls;
 use jiff::tz::TimeZone;
 use serde_json::Value;
@@ -98,11 +98,14 @@ pub fn lines(items: Vec<TranscriptItem>, names: &Names<'_>, zone: &TimeZone) -> 
             call.result = Some(shortened(&item.text));
             continue;
         }
-        let (class, by) = match item.kind {
-            ItemKind::Message => ("person", names.person.to_owned()),
-            ItemKind::Output => ("agent", names.agent.to_owned()),
-            ItemKind::Result => ("host", item.tool.clone().unwrap_or_default()),
-            ItemKind::Notice | ItemKind::Summary => ("host", words::HOST.to_owned()),
+        let (class, by) = match (item.kind, item.speaker) {
+            (ItemKind::Message, Speaker::Person) => ("person", names.person.to_owned()),
+            (ItemKind::Message, Speaker::Agent) => {
+                ("agent", item.spans.first().map_or_else(String::new, |span| span.author.clone()))
+            }
+            (ItemKind::Output, _) => ("agent", names.agent.to_owned()),
+            (ItemKind::Result, _) => ("host", item.tool.clone().unwrap_or_default()),
+            (ItemKind::Message | ItemKind::Notice | ItemKind::Summary, _) => ("host", words::HOST.to_owned()),
         };
         let calls = item.calls.iter().map(|call| Call {
             id: call.call_id,

@@ -10,13 +10,14 @@ use crate::api::answer::Refused;
 use crate::api::handler::{Answer, Caller};
 use crate::api::{configuration, health, schedules, sessions, status, stops, usage};
 use crate::registry::Role;
+use crate::upkeep::machine_checks;
 use askama::Template;
 use axum::Json;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use ironclaw_contract::ids::SessionId;
-use ironclaw_operator::{DenialCode, FindingLevel, SessionPhase};
+use ironclaw_operator::{Check, DenialCode, FindingLevel, SessionPhase};
 use ironclaw_store::refusal::Refusal;
 use serde::Deserialize;
 
@@ -67,6 +68,8 @@ struct StatusPage {
     schedules: Vec<Scheduled>,
     used: Vec<Used>,
     ceilings: Vec<String>,
+    /// The checks of the machine, on request.
+    checks: Option<Vec<Check>>,
     may_audit: bool,
     audit: Option<Vec<Found>>,
 }
@@ -77,14 +80,22 @@ pub struct StatusQuery {
     /// 1 for the audit of the configuration, too.
     #[serde(default)]
     audit: u8,
+    /// 1 for the checks of the machine, too.
+    #[serde(default)]
+    checks: u8,
 }
 
 /// `GET /status`
 pub async fn show(visit: Visit, Query(query): Query<StatusQuery>) -> Result<Response, Answer> {
-    render(&visit, query.audit == 1, None, StatusCode::OK).await
+    render(&visit, &query, None, StatusCode::OK).await
 }
 
-async fn render(visit: &Visit, audit: bool, notice: Option<Notice>, code: StatusCode) -> Result<Response, Answer> {
+async fn render(
+    visit: &Visit,
+    query: &StatusQuery,
+    notice: Option<Notice>,
+    code: StatusCode,
+) -> Result<Response, Answer> {
     let caller = &visit.caller;
     let role = caller.person.role;
     let is_admin = role.covers(Role::Admin);
@@ -92,8 +103,12 @@ async fn render(visit: &Visit, audit: bool, notice: Option<Notice>, code: Status
         true => status::status(caller.clone()).await?.0.host.warnings,
         false => Vec::new(),
     };
-    let audit = match audit && role.covers(Role::Owner) {
+    let audit = match query.audit == 1 && role.covers(Role::Owner) {
         true => Some(audited(caller).await?),
+        false => None,
+    };
+    let checks = match query.checks == 1 && is_admin {
+        true => Some(checks(caller).await?),
         false => None,
     };
     let (used, ceilings) = used(caller).await?;
@@ -103,6 +118,8 @@ async fn render(visit: &Visit, audit: bool, notice: Option<Notice>, code: Status
         may_resume: is_admin,
         ready: match health::readyz(State(caller.api.clone())).await {
             Ok(_) => words::READY.to_owned(),
+            // The section above says it, with the way to end it.
+            Err(_) if caller.api.stops.is_on() => words::STOPPED.to_owned(),
             Err(answer) => Refused::from(answer).message,
         },
         at_work: at_work(caller).await?,
@@ -110,6 +127,7 @@ async fn render(visit: &Visit, audit: bool, notice: Option<Notice>, code: Status
         schedules: scheduled(caller).await?,
         used,
         ceilings,
+        checks,
         may_audit: role.covers(Role::Owner),
         audit,
     };
@@ -165,6 +183,14 @@ async fn used(caller: &Caller) -> Result<(Vec<Used>, Vec<String>), Answer> {
     Ok((used, ceilings.collect()))
 }
 
+/// Runs the checks of the machine. They take some seconds.
+async fn checks(caller: &Caller) -> Result<Vec<Check>, Answer> {
+    let api = caller.api.clone();
+    let run = tokio::task::spawn_blocking(move || machine_checks::run(&api.about.home));
+    let checked = run.await.map_err(|error| Answer::task_ended(&error))?;
+    Ok(checked.map_err(|error| Answer::broken(&error))?.checks)
+}
+
 async fn audited(caller: &Caller) -> Result<Vec<Found>, Answer> {
     let Json(audit) = configuration::audit(State(caller.api.clone())).await?;
     let found = audit.findings.iter();
@@ -182,7 +208,7 @@ pub async fn resume(Posted { visit, fields }: Posted) -> Result<Response, Answer
     if !fields.get("typed").trim().eq_ignore_ascii_case(RESUME) {
         let refusal = Refusal::new(DenialCode::NotTyped, "nothing was resumed: the word `resume` was not typed");
         let refused = Refused::from(refusal.hint("type `resume` into the field"));
-        return render(&visit, false, Some(Notice::from(&refused)), refused.status).await;
+        return render(&visit, &StatusQuery::default(), Some(Notice::from(&refused)), refused.status).await;
     }
     let _ = stops::resume(visit.caller).await?;
     Ok(pages::see_other("/status"))

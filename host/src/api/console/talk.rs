@@ -40,7 +40,20 @@ const LINES: usize = 50;
 const TEXT_BYTES_MAX: usize = 64 * 1024;
 
 /// The classes of calls that a person can allow, as the API takes them.
-const ALLOWED: [&str; 6] = ["+read", "+write", "+send", "+exec", "+trade", "read"];
+const ALLOWED: [Allowed; 6] = [
+    Allowed { word: "+read", label: words::ALLOW_READ },
+    Allowed { word: "+write", label: words::ALLOW_WRITE },
+    Allowed { word: "+send", label: words::ALLOW_SEND },
+    Allowed { word: "+exec", label: words::ALLOW_EXEC },
+    Allowed { word: "+trade", label: words::ALLOW_TRADE },
+    Allowed { word: "read", label: words::ALLOW_READ_ALONE },
+];
+
+/// A choice of what a message allows.
+struct Allowed {
+    word: &'static str,
+    label: &'static str,
+}
 
 /// A conversation in the list.
 struct Conversation {
@@ -81,7 +94,7 @@ struct TalkPage {
     /// True for the person of the conversation, who writes into it.
     is_own: bool,
     is_working: bool,
-    allowed: &'static [&'static str],
+    allowed: &'static [Allowed],
     text: String,
 }
 
@@ -204,14 +217,10 @@ pub(super) struct Part {
 
 /// Returns lines of a conversation: the newest ones, or those before a number.
 pub(super) async fn part(caller: &Caller, of: &Session, before: Option<u64>) -> Result<Part, Answer> {
-    let query = match before {
-        // One more shows whether there are earlier ones.
-        None => transcript::Page::last(LINES + 1),
-        Some(before) => transcript::Page::after(before.saturating_sub(LINES as u64 + 2)),
-    };
+    // One more shows whether there are earlier ones.
+    let query = transcript::Page::last(LINES + 1, before);
     let found = transcript::shown(caller, of.status.id, query).await?;
-    let mut items: Vec<_> =
-        found.items.into_iter().filter(|item| before.is_none_or(|before| item.seq < before)).collect();
+    let mut items = found.items;
     let earlier = items.len().saturating_sub(LINES);
     items.drain(..earlier);
     let before = items.first().map(|item| item.seq).filter(|_| earlier > 0);
@@ -249,7 +258,7 @@ pub async fn send(Path(session): Path<String>, Posted { visit, mut fields }: Pos
 async fn sent_message(caller: &Caller, session: &str, fields: &mut Fields) -> Result<(), Answer> {
     let Json(of) = sessions::show(caller.clone(), Path(session.to_owned())).await?;
     let typed = typed::read(fields)?;
-    let allow = Some(fields.take("allow")).filter(|word| ALLOWED.contains(&word.as_str()));
+    let allow = Some(fields.take("allow")).filter(|given| ALLOWED.iter().any(|allowed| allowed.word == given));
     let new = NewMessage {
         text: typed.text,
         quoted: typed.quoted,

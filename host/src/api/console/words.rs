@@ -80,6 +80,12 @@ pub const MESSAGE: &str = "Message";
 pub const FILES: &str = "Files";
 pub const ALLOW: &str = "Allow";
 pub const ALLOW_TEXT: &str = "What the text asks for";
+pub const ALLOW_READ: &str = "Also reading";
+pub const ALLOW_WRITE: &str = "Also writing";
+pub const ALLOW_SEND: &str = "Also sending";
+pub const ALLOW_EXEC: &str = "Also running programs";
+pub const ALLOW_TRADE: &str = "Also buying and selling";
+pub const ALLOW_READ_ALONE: &str = "Reading alone";
 pub const SEND: &str = "Send";
 pub const CANCEL: &str = "Cancel the turn";
 pub const WORKS: &str = "The agent works on it.";
@@ -114,6 +120,10 @@ pub const TOKENS: &str = "Tokens";
 pub const MODEL: &str = "Model";
 pub const HOST: &str = "Host";
 pub const READY: &str = "The host answers, and its record can be written.";
+pub const CHECKS: &str = "Checks of the machine";
+pub const CHECKS_RUN: &str = "Run the checks";
+pub const CHECK_OK: &str = "pass";
+pub const CHECK_FAILED: &str = "FAIL";
 pub const AUDIT: &str = "Audit of the configuration";
 pub const AUDIT_RUN: &str = "Run the audit";
 pub const NO_FINDING: &str = "There is no finding.";
@@ -121,6 +131,15 @@ pub const NO_FINDING: &str = "There is no finding.";
 pub const WHY_ID: &str = "Id of a message, a call, or what waits";
 pub const WHY_BUTTON: &str = "Show why";
 pub const STAGES: &str = "Stages";
+
+/// Returns the word for a kind of what waits.
+pub const fn kind(kind: WaitingKind) -> &'static str {
+    match kind {
+        WaitingKind::Call => "Call",
+        WaitingKind::Question => "Question",
+        WaitingKind::Change => "Change",
+    }
+}
 
 /// Returns the title of the page of what waits or waited.
 pub fn title(kind: WaitingKind, status: WaitingStatus) -> String {

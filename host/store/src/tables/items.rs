@@ -211,6 +211,14 @@ pub fn last(tx: &ReadTx<'_>, session: SessionId, limit: usize) -> Result<Vec<Rec
     tx.list(&sql, params![session, limit as i64], recorded)
 }
 
+/// Returns the last items of a session numbered below `seq`, in order, at most `limit`.
+pub fn before(tx: &ReadTx<'_>, session: SessionId, seq: u64, limit: usize) -> Result<Vec<Recorded>, Error> {
+    let sql = format!(
+        "SELECT * FROM (SELECT {COLUMNS} FROM items WHERE session_id = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT ?3) ORDER BY seq"
+    );
+    tx.list(&sql, params![session, stored_seq(seq), limit as i64], recorded)
+}
+
 /// Returns the messages of a session numbered below `seq`, the newest first, at most `limit`.
 pub fn messages_before(tx: &ReadTx<'_>, session: SessionId, seq: u64, limit: usize) -> Result<Vec<Recorded>, Error> {
     let sql = format!(
