@@ -291,10 +291,11 @@ function parsed(html) {
 }
 
 function following(act) {
-	const root = document.documentElement;
-	const atEnd = byId("talk") && innerHeight + scrollY > root.scrollHeight - 99;
+	// Keeps the end of a talk in view, not the form below.
+	const end = byId("working");
+	const near = end && end.getBoundingClientRect().top < innerHeight + 99;
 	act();
-	if (atEnd) scrollTo(0, root.scrollHeight);
+	if (near) end.scrollIntoView({ block: "nearest" });
 }
 
 function append(target, more) {

@@ -11,16 +11,17 @@ use crate::api::auth::check_still_valid;
 use crate::api::handler::{Answer, Api, Caller};
 use crate::api::sessions;
 use crate::api::streaming::PartialOutput;
+use crate::gateway::waiting::decide::seen;
 use axum::Json;
 use axum::extract::{Path, Query};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use ironclaw_contract::canonical::Digest;
-use ironclaw_operator::{DenialCode, Draft, Topic, WaitingId, WaitingStatus};
-use ironclaw_store::refusal::Refusal;
-use ironclaw_store::tables::waiting as table;
+use ironclaw_operator::{DenialCode, Draft, LedgerEvent, Topic, WaitingId, WaitingStatus};
+use ironclaw_store::refusal::{Denied, Refusal};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc::Sender;
@@ -151,7 +152,13 @@ async fn follow_person(to: Listener, query: LiveQuery) -> Result<(), Answer> {
             to.fragment("waiting-list", &list).await?;
         }
         if let Some(of) = of {
-            let now = to.api().state().read(move |tx| table::find(tx, of)).await?.map(|of| of.status);
+            let (all, person) = (Arc::clone(&to.api().gateway), to.caller.person.clone());
+            let look = to.api().state().read(move |tx| match seen(tx, &all, &person, of) {
+                Ok((of, _)) => Ok(Some(of.status)),
+                Err(Denied::Refused(_)) => Ok(None),
+                Err(Denied::Failed(error)) => Err(error),
+            });
+            let now = look.await?;
             if status != now {
                 to.send("reload", &()).await?;
             }
@@ -161,7 +168,7 @@ async fn follow_person(to: Listener, query: LiveQuery) -> Result<(), Answer> {
         loop {
             tokio::select! {
                 event = events.recv() => match event {
-                    Ok(event) if !is_of_inbox(event.event.topic()) => {}
+                    Ok(event) if !is_of_inbox(event.event) => {}
                     Ok(_) | Err(RecvError::Lagged(_)) => break,
                     Err(RecvError::Closed) => return Ok(()),
                 },
@@ -173,9 +180,9 @@ async fn follow_person(to: Listener, query: LiveQuery) -> Result<(), Answer> {
     }
 }
 
-/// Returns whether an event of this topic may change an inbox. The gateway announces decisions, but not each request of a turn.
-const fn is_of_inbox(topic: Topic) -> bool {
-    matches!(topic, Topic::Request | Topic::Question | Topic::Change)
+/// Returns whether an event may change an inbox. The gateway announces decisions, but not each request of a turn.
+fn is_of_inbox(event: LedgerEvent) -> bool {
+    event == LedgerEvent::CallAsked || matches!(event.topic(), Topic::Request | Topic::Question | Topic::Change)
 }
 
 /// `GET /conversations/{session}/live`: new and changed lines, what waits there, and the text of the answer while the model writes it.

@@ -77,6 +77,7 @@ pub const WITH_AGENT: &str = "Agent";
 pub const BEGIN: &str = "Begin";
 pub const UNTITLED: &str = "(no message yet)";
 pub const MESSAGE: &str = "Message";
+pub const FILES_AND_ALLOW: &str = "Files and permissions";
 pub const FILES: &str = "Files";
 pub const ALLOW: &str = "Allow";
 pub const ALLOW_TEXT: &str = "What the text asks for";
