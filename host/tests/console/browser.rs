@@ -7,9 +7,11 @@ mod conversation;
 mod decisions;
 mod driver;
 mod foreign;
+mod forms;
 mod hostile_files;
 mod hostile_strings;
 mod keyboard;
+mod long_page;
 mod meanwhile;
 mod page_server;
 mod phone;
@@ -66,10 +68,15 @@ impl Console {
 
     /// Opens the page of something that waits from the inbox, and reads it to its end.
     fn open(&self, id: &str) {
+        self.open_unread(id);
+        self.browser.read_to_the_end();
+    }
+
+    /// Opens the page of something that waits from the inbox.
+    fn open_unread(&self, id: &str) {
         self.go("/inbox");
         self.browser.click(&format!("#waiting-list li[data-id='{id}'] a"));
         self.browser.until_shown(&format!("article.page[data-id='{id}']"));
-        self.browser.read_to_the_end();
     }
 
     /// Types the word that approves the page that is open.
@@ -81,12 +88,8 @@ impl Console {
     /// Opens a new conversation with agent `a`.
     fn converse(&self) {
         self.go("/conversations");
-        self.browser.run(
-            "const field = document.querySelector(`form[action='/conversations'] [name=agent]`);
-             if (field && field.tagName === 'SELECT') field.value = 'a';",
-            &[],
-        );
-        self.browser.click("form[action='/conversations'] button");
+        self.browser.run("document.querySelector('form.new [name=agent]').value = 'a'", &[]);
+        self.browser.click("#begin");
         self.browser.until_shown("#talk");
     }
 
@@ -114,6 +117,14 @@ impl Console {
 /// Has `ironctl` print a code for the owner.
 fn new_code(host: &TestHost) -> Value {
     host.ctl(&["--json", "console", "--print"]).ok().json()
+}
+
+/// Ends the session of the browser that is signed in.
+fn remove_session(host: &TestHost) {
+    let listed = host.ctl(&["--json", "token", "list"]).ok().json();
+    let is_own = |token: &&Value| token["face"] == "console" && token["state"] == "live";
+    let own = listed.as_array().expect("a list").iter().find(is_own).expect("a session");
+    host.ctl(&["token", "remove", own["id"].as_str().expect("an id")]).ok();
 }
 
 /// Returns the origin of the console: the address without its path.

@@ -194,7 +194,13 @@ impl Browser {
     /// Waits until an element can be clicked, and clicks it once.
     #[track_caller]
     pub(crate) fn click(&self, css: &str) {
-        self.act("click", css, |element| element.ask("POST", "click", &json!({})).map(drop));
+        self.act("click", css, |element| {
+            // The header stays over what is at the top of the window.
+            let middle = "arguments[0].scrollIntoView({ block: 'center', behavior: 'instant' })";
+            let arguments = json!({ "script": middle, "args": [{ ELEMENT: element.id }] });
+            self.ask("POST", "execute/sync", &arguments)?;
+            element.ask("POST", "click", &json!({})).map(drop)
+        });
     }
 
     /// Waits for an element and returns its visible text.
@@ -276,6 +282,8 @@ impl Browser {
     #[track_caller]
     pub(crate) fn enter_tab(&self, handle: &str) {
         self.must(handle, "POST", "window", &json!({ "handle": handle }));
+        // A person sees the tab that they enter: the others are hidden.
+        self.devtools("Page.bringToFront", &json!({}));
     }
 
     /// Enters the frame with this number, or leaves all frames.
@@ -305,9 +313,14 @@ impl Browser {
         self.must("the dialog", "POST", "alert/accept", &json!({}));
     }
 
-    /// Returns the directory of the downloads.
-    pub(crate) fn downloads(&self) -> PathBuf {
+    fn downloads(&self) -> PathBuf {
         self.directory.path().join("downloads")
+    }
+
+    /// Returns the number of downloads with this content, whatever Chromium calls them.
+    pub(crate) fn kept_files(&self, content: &[u8]) -> usize {
+        let files = std::fs::read_dir(self.downloads()).expect("a directory").flatten();
+        files.filter(|file| std::fs::read(file.path()).is_ok_and(|found| found == content)).count()
     }
 
     /// Keeps a picture of the window in `target/long/browser`.

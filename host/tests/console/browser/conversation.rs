@@ -36,14 +36,16 @@ fn answer_streams_and_calls_are_rows_that_open() {
         browser.until_text("details.call summary", "list_dir");
         browser.click("details.call summary");
         assert_eq!(browser.run("return document.querySelector('details.call').open", &[]), true);
+        browser.keep_picture(&format!("conversation-{}", screen.width));
         console.say("how is the weather?");
         browser.until_text("#partial", "It rains <b>today</b> and");
         assert!(!browser.has("#partial b"), "the text is no markup");
         browser.keep_picture(&format!("streaming-{}", screen.width));
+        assert_eq!(browser.run("return window.__kept === true", &[]), true, "the page was not loaded again");
         browser.click("form[action$='/cancel'] button");
         wait_for("the request to be dropped", || server.stalled() == 0);
         browser.until_text("#talk", "cancelled");
-        assert_eq!(browser.run("return window.__kept === true", &[]), true, "the page was not loaded again");
+        browser.until_gone("form[action$='/cancel'] button");
 
         console.go("/conversations");
         browser.until_text("#main", "what is there?");
@@ -61,7 +63,7 @@ fn conversation_without_scripts_works_but_for_live_text() {
     let browser = &console.browser;
     browser.set_scripts(false);
     console.go("/conversations");
-    browser.click("form[action='/conversations'] button");
+    browser.click("#begin");
     browser.until_shown("#text");
     let talk = browser.url();
     browser.type_keys("#text", "echo tulips in a row");
@@ -85,21 +87,24 @@ fn sending_host() -> TestHost {
 fn file_goes_up_and_comes_down_after_a_yes() {
     let host = sending_host();
     let raw = Raw::of(&host);
+    // A short text is a part of the message; a longer one goes into the workspace.
+    let content = "twelve ducks\n".repeat(6000);
     let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("notes.txt");
-    std::fs::write(&path, "twelve ducks").expect("written");
+    let path = directory.path().join("ducks.txt");
+    std::fs::write(&path, &content).expect("written");
     for screen in [DESKTOP, PHONE] {
         let console = Console::sign_in(&host, screen);
         let browser = &console.browser;
         console.converse();
         browser.type_keys("#files", path.to_str().expect("UTF-8"));
-        console.say("read inbox/notes.txt");
+        console.say("read inbox/ducks.txt");
         console.until_said("twelve ducks");
-        drop_file(&console, "dropped.txt", "nine geese");
-        console.say("read inbox/dropped.txt");
-        console.until_said("nine geese");
+        drop_file(&console, "geese.txt", "nine geese");
+        console.say("echo tulips");
+        browser.until_text("#talk", "nine geese");
+        console.until_said("tulips");
 
-        console.say("send file inbox/notes.txt here");
+        console.say("send file inbox/ducks.txt here");
         wait_for("the request", || !inbox(&raw).is_empty());
         let id = waiting(&raw)["id"].as_str().expect("an id").to_owned();
         // The request is in the conversation, too.
@@ -111,8 +116,7 @@ fn file_goes_up_and_comes_down_after_a_yes() {
         console.go("/conversations");
         browser.click("#main a[href^='/conversations/ses_']");
         browser.click("#talk a[href^='/files/']");
-        let got = browser.downloads().join("notes.txt");
-        browser.until("the download", |_| std::fs::read_to_string(&got).is_ok_and(|text| text == "twelve ducks"));
+        browser.until("the download", |browser| browser.kept_files(content.as_bytes()) == 1);
         browser.keep_picture(&format!("file-{}", screen.width));
     }
 }
@@ -186,12 +190,13 @@ fn classes_are_a_choice_and_a_lost_session_keeps_the_text() {
 
     let text = "this is typed, and not sent yet";
     browser.type_keys("#text", text);
-    let listed = host.ctl(&["--json", "token", "list"]).ok().json();
-    let own = listed.as_array().expect("a list").iter().find(|token| token["face"] == "console").expect("a session");
-    host.ctl(&["token", "remove", own["id"].as_str().expect("an id")]).ok();
+    super::remove_session(&host);
     browser.click("#send-button");
-    browser.until_shown("form[action='/sign-in'] input[name=code]");
+    // The script keeps the page, and leads to the sign-in.
+    browser.until_shown("#offline a[href='/']");
     browser.keep_picture("session-ended");
+    browser.click("#offline a[href='/']");
+    browser.until_shown("form[action='/sign-in'] input[name=code]");
     console.enter(&super::new_code(&host));
     browser.go(&talk);
     browser.until("the kept text", |browser| browser.run("return document.querySelector('#text')?.value", &[]) == text);

@@ -20,8 +20,10 @@ fn typed_yes_runs_the_call_once() {
     for (times, screen) in [(1, DESKTOP), (2, PHONE)] {
         let ids = asked(&raw, &post(&format!("tulips{times}"), &site.url("/notes")));
         let console = Console::sign_in(&host, screen);
-        console.open(&ids[0]);
+        console.open_unread(&ids[0]);
         console.browser.keep_picture(&format!("call-{}", screen.width));
+        console.browser.read_to_the_end();
+        console.browser.keep_picture(&format!("call-end-{}", screen.width));
         // Another word is none.
         console.browser.type_keys("#typed", &format!("yes{ENTER}"));
         console.open(&ids[0]);
@@ -31,7 +33,7 @@ fn typed_yes_runs_the_call_once() {
         assert_eq!(site.lines().len(), times, "{:?}", site.lines());
         check_decided_here(&host, "request.approved_by", &ids[0]);
         console.go("/inbox");
-        assert!(!console.browser.has("#waiting-list li"), "nothing waits any longer");
+        assert!(!console.browser.has("#waiting-list li.entry"), "nothing waits any longer");
     }
     host.ctl(&["audit", "verify"]).ok();
 }
@@ -122,11 +124,11 @@ fn page_without_scripts_decides_by_the_typed_word() {
     let console = Console::sign_in(&host, DESKTOP);
     let browser = &console.browser;
     browser.set_scripts(false);
-    console.open(&id);
+    console.open_unread(&id);
     browser.click("#approve");
     browser.until_shown(".notice.bad");
     assert_eq!(request(&raw, &json!(id))["status"], "pending", "an empty field approves nothing");
-    console.open(&id);
+    console.open_unread(&id);
     browser.type_keys("#typed", "approve");
     browser.click("#approve");
     until_status(&raw, &id, "done");
@@ -136,7 +138,8 @@ fn page_without_scripts_decides_by_the_typed_word() {
 /// A model that sends two mails in one output.
 fn two_mails(seen: &Seen) -> Act {
     let mail = |to: &str| ("mail__send".to_owned(), json!({ "to": to, "body": "Lunch at noon." }));
-    match seen.results().is_empty() {
+    // After a decision, the host asks again with a text of its own.
+    match seen.results().is_empty() && seen.asked().starts_with("Mail ") {
         true => Act::Call(String::new(), vec![mail("ann@example.org"), mail("bob@example.org")]),
         false => Act::Say("done".to_owned()),
     }

@@ -54,6 +54,12 @@ fn files() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
+/// Files that are sent before they are opened: fewer than a conversation keeps.
+const AT_ONCE: usize = 14;
+
+/// A sent file: its name, its content and the call.
+type Sent<'a> = (&'a str, &'a [u8], String);
+
 /// Has the agent send a file into its conversation, and returns the call.
 fn send(host: &TestHost, raw: &Raw, name: &str, content: &[u8]) -> String {
     let directory = crate::e2e::files::shared_directory();
@@ -74,22 +80,24 @@ fn no_file_of_an_agent_is_a_page_or_runs() {
     host.change("a", "enabled_tools", &json!({ "add": ["send_file"] }));
     let raw = Raw::of(&host);
     host.say("a", "hello");
-    let sent: Vec<(&str, Vec<u8>, String)> = files()
-        .into_iter()
-        .map(|(name, content)| {
-            let call = send(&host, &raw, name, &content);
-            (name, content, call)
-        })
-        .collect();
     let console = Console::sign_in(&host, DESKTOP);
+    // A conversation keeps the copies of its last files alone.
+    for part in files().chunks(AT_ONCE) {
+        let sent: Vec<Sent<'_>> =
+            part.iter().map(|(name, content)| (*name, content.as_slice(), send(&host, &raw, name, content))).collect();
+        check_each(&console, &sent);
+    }
+}
+
+/// Checks the answer of each file, and what the browser makes of it.
+fn check_each(console: &Console, sent: &[Sent<'_>]) {
     let browser = &console.browser;
     console.go("/conversations");
     browser.click("#main a[href^='/conversations/ses_']");
     browser.until_shown("#talk");
     let talk = browser.url();
-    for (name, content, call) in &sent {
-        let link = format!("#talk a[href='/files/{call}']");
-        assert!(browser.has(&link), "{name} is in the talk");
+    for (name, content, call) in sent {
+        open_page_of(browser, &talk, call);
         // The answer, as the script of a page of the console sees it.
         let script = "const [path, done] = arguments;
             fetch(path).then(async a => done([a.status, Object.fromEntries(a.headers), (await a.arrayBuffer()).byteLength]), e => done(['' + e]))";
@@ -105,27 +113,30 @@ fn no_file_of_an_agent_is_a_page_or_runs() {
         assert!(is_download || is_picture, "{name}: {answer}");
         assert!(is_picture || kind == "application/octet-stream", "{name}: {kind}");
     }
-    open_each(&console, &talk, &sent);
+    open_each(console, &talk, sent);
 }
 
-/// Returns the number of downloads with this content, whatever Chromium calls them.
-fn kept(browser: &Browser, content: &[u8]) -> usize {
-    let files = std::fs::read_dir(browser.downloads()).expect("a directory").flatten();
-    files.filter(|file| std::fs::read(file.path()).is_ok_and(|found| found == content)).count()
+/// Opens the page of the conversation that has the file of a call.
+fn open_page_of(browser: &Browser, talk: &str, call: &str) {
+    browser.go(talk);
+    while !browser.has(&format!("#talk a[href='/files/{call}']")) {
+        browser.click("nav.pages a[rel=prev]");
+        browser.until_shown("#talk");
+    }
 }
 
 /// Opens each file as a person does, and by its address, and checks that the browser only keeps it or shows a picture.
-fn open_each(console: &Console, talk: &str, sent: &[(&str, Vec<u8>, String)]) {
+fn open_each(console: &Console, talk: &str, sent: &[Sent<'_>]) {
     let browser = &console.browser;
     for (name, content, call) in sent {
-        browser.go(talk);
+        open_page_of(browser, talk, call);
         browser.run("window.__kept = true", &[]);
-        let before = kept(browser, content);
+        let before = browser.kept_files(content);
         browser.click(&format!("#talk a[href='/files/{call}']"));
         let is_picture =
             |browser: &Browser| browser.run("return document.contentType.startsWith('image/')", &[]) == true;
         browser.until(&format!("{name} to be kept or shown"), |browser| {
-            kept(browser, content) > before || is_picture(browser)
+            browser.kept_files(content) > before || is_picture(browser)
         });
         let found = browser.run(
             "return [window.__hit ?? null, document.querySelectorAll('[data-xss]').length, ({}).__hit ?? null]",
@@ -143,7 +154,8 @@ fn open_each(console: &Console, talk: &str, sent: &[(&str, Vec<u8>, String)]) {
         const element = document.createElement('script');
         element.src = path; element.onload = () => done('loaded'); element.onerror = () => done('refused');
         document.body.append(element); setTimeout(() => done('refused'), 5000)";
-    let call = sent.iter().find(|(name, ..)| *name == "script.js").map(|(_, _, call)| call).expect("sent");
-    assert_eq!(browser.run_late(script, &[json!(format!("/files/{call}"))]), "refused");
+    for (_, _, call) in sent.iter().filter(|(name, ..)| name.ends_with("js")) {
+        assert_eq!(browser.run_late(script, &[json!(format!("/files/{call}"))]), "refused");
+    }
     assert_eq!(browser.run("return window.__hit ?? null", &[]), Value::Null);
 }

@@ -42,9 +42,9 @@ const NAMES: [&str; 3] = [
     "'><b data-xss=M>",
 ];
 
-/// The places that others control and people read, with the number of their marks. No page need show the words beside a call, and those
+/// The places that others control and people read, with the number of their marks. No page need show the thread of a channel, and the words
 /// of a server that fails.
-const PLACES: [(&str, usize); 14] = [
+const PLACES: [(&str, usize); 13] = [
     ("answer", MARKUP.len()),
     ("streamed", MARKUP.len()),
     ("argument", MARKUP.len()),
@@ -55,7 +55,6 @@ const PLACES: [(&str, usize); 14] = [
     ("persona", MARKUP.len()),
     ("prompt", MARKUP.len()),
     ("channel", MARKUP.len()),
-    ("thread", 1),
     ("uploaded", 1),
     ("description", MARKUP.len()),
     ("result", MARKUP.len()),
@@ -197,9 +196,12 @@ fn no_string_of_others_is_markup_on_any_page() {
         ["answer", "call", "tools", "question", "change", "schedule", "result", "find", "fail"].iter().enumerate()
     {
         let lines = |browser: &Browser| browser.elements("#talk .said.agent, #talk .said.host").len();
-        let before = lines(&console.browser);
+        let ended = || host.entries("turn.closed").len();
+        let before = (lines(&console.browser), ended());
         console.say(&format!("{at}: please do {what}"));
-        console.browser.until(&format!("an answer to {what}"), |browser| lines(browser) > before);
+        // A message that comes before the end of a turn is a part of it.
+        wait_for(&format!("the turn of {what}"), || ended() > before.1);
+        console.browser.until(&format!("an answer to {what}"), |browser| lines(browser) > before.0);
         check(&console.browser, &mut read);
     }
     wait_for("all that waits", || inbox(raw).len() >= 4);
@@ -214,6 +216,10 @@ fn no_string_of_others_is_markup_on_any_page() {
         console.browser.set_screen(screen);
         console.go("/conversations");
         let mut paths: BTreeSet<String> = ["/inbox", "/conversations", "/status", "/why"].map(str::to_owned).into();
+        // The conversations of channels are not in the list of a person.
+        let sessions = host.ctl(&["--json", "session", "list"]).ok().json();
+        let ids = sessions.as_array().into_iter().flatten().filter_map(|session| session["id"].as_str());
+        paths.extend(ids.map(|id| format!("/conversations/{id}")));
         let found = console.browser.run(talks, &[]);
         paths.extend(found.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned));
         for id in inbox(raw).iter().filter_map(|entry| entry["id"].as_str()) {
@@ -270,14 +276,18 @@ fn text_of_a_skill_is_no_markup_on_its_page() {
         std::fs::remove_dir_all(directory.join("references")).expect("removed");
     }
     fixture.pack(&directory, "hostile", "1.0.0");
-    let payload = json!({ "skill": "hostile", "version": "1.0.0" });
-    let submitted = fixture.host.submit("a", "skill_install", &payload).ok().json();
-    let id = submitted["id"].as_str().expect("an id");
+    fixture.host.say("a", r#"change skill_install {"skill":"hostile","version":"1.0.0"} because we need it"#);
+    let raw = Raw::of(&fixture.host);
+    let id = crate::e2e::requests::waiting(&raw)["id"].as_str().expect("an id").to_owned();
     let console = Console::sign_in(&fixture.host, DESKTOP);
     let mut read = String::new();
     for path in ["/inbox", &format!("/waiting/{id}"), &format!("/why?id={id}"), "/status"] {
         console.go(path);
+        console.browser.until("the last step", |browser| !browser.has("nav.steps a[rel=next]"));
         check(&console.browser, &mut read);
     }
-    assert!(read.contains("mark-skill") || read.contains("hostile"), "the page names the skill");
+    // The page has the description; `ironctl skill show` has the text.
+    for number in 0..NAMES.len() {
+        assert!(read.contains(&mark("skill", number)), "the page of the skill lacks mark {number}: {read}");
+    }
 }

@@ -42,12 +42,11 @@ fn stale_page_says_what_changed() {
 #[ignore = "needs Chromium: .ci/long browser"]
 fn two_tabs_decide_once() {
     let (site, host, raw) = host_with(&["POST"], &["/notes"]);
-    let console = Console::sign_in(&host, DESKTOP);
-    let browser = &console.browser;
-    let first = browser.tab();
-    for (text, is_rejected) in [("tulips", false), ("roses", true)] {
+    for (screen, text, is_rejected) in [(DESKTOP, "tulips", false), (PHONE, "roses", true)] {
         let id = asked(&raw, &post(text, &site.url("/notes"))).remove(0);
-        browser.enter_tab(&first);
+        let console = Console::sign_in(&host, screen);
+        let browser = &console.browser;
+        let first = browser.tab();
         console.open(&id);
         browser.type_keys("#typed", "approve");
         let second = browser.open_tab();

@@ -5,6 +5,8 @@ use crate::support::client::Raw;
 use crate::support::host_fixture::{Build, TestHost};
 use crate::support::webdriver::{Browser, DESKTOP, PHONE};
 use serde_json::json;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 
 /// The name of the cookie of a session.
 const COOKIE: &str = "ironclaw_console";
@@ -52,7 +54,10 @@ fn wrong_and_used_codes_open_nothing() {
 #[ignore = "needs Chromium: .ci/long browser"]
 fn session_is_listed_and_ended_at_both_places() {
     let host = TestHost::own(Build::Plain).started_with("a");
-    let tokens = || Raw::of(&host).get("/v1/tokens").1.as_array().map(Vec::len);
+    let tokens = || {
+        let listed = Raw::of(&host).get("/v1/tokens").1;
+        listed.as_array().into_iter().flatten().filter(|token| token["state"] == "live").count()
+    };
     let before = tokens();
     let console = Console::sign_in(&host, PHONE);
     let browser = &console.browser;
@@ -65,23 +70,68 @@ fn session_is_listed_and_ended_at_both_places() {
     assert_eq!(before, tokens(), "no session is left");
 
     console.enter(&new_code(&host));
-    let listed = host.ctl(&["--json", "token", "list"]).ok().json();
-    let own = listed.as_array().expect("a list").iter().find(|token| token["face"] == "console").expect("a session");
-    host.ctl(&["token", "remove", own["id"].as_str().expect("an id")]).ok();
+    super::remove_session(&host);
     browser.reload();
     browser.until_shown("form[action='/sign-in'] input[name=code]");
+}
+
+/// Has `ironctl` write the local form of a person, and returns its path. No desktop opens it.
+fn local_form(host: &TestHost, arguments: &[&str]) -> PathBuf {
+    let said = host.ctl(&[arguments, &["console"]].concat()).ok().stderr;
+    let (_, path) = said.split_once("open the file ").unwrap_or_else(|| panic!("no file: {said}"));
+    PathBuf::from(path.split_once(", or type").expect("a path").0)
+}
+
+#[test]
+#[ignore = "needs Chromium: .ci/long browser"]
+fn local_form_names_the_person_before_it_signs_in() {
+    let host = TestHost::own(Build::Plain).started_with("a");
+    let form = local_form(&host, &[]);
+    let mode = std::fs::metadata(&form).expect("a file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "{}", form.display());
+    let browser = Browser::start(DESKTOP);
+    // The file has the code in its form alone, and the page that answers needs a click.
+    browser.go(&format!("file://{}", form.display()));
+    browser.until_shown("#continue");
+    assert_eq!(browser.text("#person"), "owner");
+    assert!(browser.cookies().is_empty(), "{:?}", browser.cookies());
+    browser.keep_picture("continue");
+    browser.click("#continue");
+    browser.until("the inbox", |browser| browser.url().ends_with("/inbox"));
+    // The form of another person does not take this browser over.
+    let token = bob(&host);
+    let form = local_form(&host, &["--token-file", token.to_str().expect("UTF-8")]);
+    browser.go(&format!("file://{}", form.display()));
+    browser.until_shown("#continue");
+    assert_eq!(browser.text("#person"), "Bob");
+    browser.click("#continue");
+    browser.until_shown(".notice.bad");
+    assert_eq!(browser.attribute(".notice.bad [data-code]", "data-code").as_deref(), Some("session_of_another"));
+    browser.go(&format!("{}/inbox", origin(&new_code(&host))));
+    assert_eq!(browser.text(".who"), "owner");
+}
+
+/// Adds the member Bob, and returns the file of his token.
+fn bob(host: &TestHost) -> PathBuf {
+    let bob = Raw::add_person(host, "Bob", &["--role", "member"]);
+    let token = host.home.with_file_name("bob.token");
+    std::fs::write(&token, &bob.token).expect("written");
+    std::fs::set_permissions(&token, PermissionsExt::from_mode(0o600)).expect("permissions");
+    token
+}
+
+/// Adds the member Bob and signs him in.
+pub(super) fn sign_in_bob(host: &TestHost) -> Console {
+    let token = bob(host);
+    let code = host.ctl(&["--token-file", token.to_str().expect("UTF-8"), "--json", "console", "--print"]).ok().json();
+    Console::sign_in_with(&code, DESKTOP)
 }
 
 #[test]
 #[ignore = "needs Chromium: .ci/long browser"]
 fn member_signs_in_and_sees_no_stop() {
     let host = TestHost::own(Build::Plain).started_with("a");
-    let bob = Raw::add_person(&host, "Bob", &["--role", "member"]);
-    let token = host.home.with_file_name("bob.token");
-    std::fs::write(&token, &bob.token).expect("written");
-    std::fs::set_permissions(&token, std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("permissions");
-    let code = host.ctl(&["--token-file", token.to_str().expect("UTF-8"), "--json", "console", "--print"]).ok().json();
-    let console = Console::sign_in_with(&code, DESKTOP);
+    let console = sign_in_bob(&host);
     assert_eq!(console.browser.text(".who"), "Bob");
     assert!(!console.browser.has("#stop"), "a member stops nothing");
     console.browser.keep_picture("inbox-member");

@@ -66,7 +66,7 @@ fn why_explains_any_id() {
     console.go("/why");
     console.browser.type_keys("#main input[name=id]", &format!("{message}{ENTER}"));
     console.browser.until_text("#main", &message);
-    console.browser.until_text("#main", "owner");
+    console.browser.until_text("#main", "completed");
     console.browser.keep_picture("why");
     console.go("/why?id=msg_00000000000000000000000000");
     console.browser.until_shown(".notice.bad");
