@@ -184,6 +184,13 @@ fn message_is_answered_and_a_refused_one_keeps_its_text() {
     let listed = browser.get("/conversations?q=HELLO");
     assert!(listed.body.contains(&format!("href=\"{path}\"")), "{listed:?}");
     assert!(!browser.get("/conversations?q=nothing-like-it").body.contains(&format!("href=\"{path}\"")));
+    let event = page.field("id=\"send\"", "event").expect("an id of the message");
+    for _ in 0..2 {
+        let twice = [("text", "sent twice"), ("event", event.as_str())];
+        assert_eq!(browser.submit_parts(&format!("{path}/messages"), &twice, &[]).status, 303);
+    }
+    wait_for("the second answer", || browser.get(&path).body.matches("class=\"said agent\"").count() > 1);
+    assert_eq!(browser.get(&path).body.matches("<div class=\"text\" dir=\"auto\">sent twice</div>").count(), 1);
     let many: Vec<(String, &[u8])> = (0..64).map(|number| (format!("{number}.txt"), &b"x"[..])).collect();
     let many: Vec<(&str, &[u8])> = many.iter().map(|file| (file.0.as_str(), file.1)).collect();
     let refused = browser.submit_parts(&format!("{path}/messages"), &[("text", "keep <me>")], &many);

@@ -96,6 +96,8 @@ struct TalkPage {
     is_working: bool,
     allowed: &'static [Allowed],
     text: String,
+    /// The id of the message that a browser without the script sends from this page.
+    event: String,
 }
 
 #[derive(Template)]
@@ -151,10 +153,15 @@ pub async fn list(visit: Visit, Query(search): Query<Search>) -> Result<Response
 
 /// `POST /conversations`: a new conversation with an agent.
 pub async fn open(Posted { visit, mut fields }: Posted) -> Result<Response, Answer> {
-    let random = Digest::from_bytes(keys::random()?).to_string();
-    let new = NewConversation { thread: Some(format!("web-{}", &random[..12])), speak_as: None };
+    let new = NewConversation { thread: Some(random_name()?), speak_as: None };
     let opened = conversation::open(visit.caller, Path(fields.take("agent")), Body(new)).await?;
     Ok(pages::see_other(&format!("/conversations/{}", opened.0.session_id)))
+}
+
+/// Returns a name that no other conversation and no other message has.
+fn random_name() -> Result<String, Answer> {
+    let random = Digest::from_bytes(keys::random()?).to_string();
+    Ok(format!("web-{}", &random[..24]))
 }
 
 /// Query of `GET /conversations/{session}`.
@@ -199,6 +206,7 @@ async fn talk(
             before,
             allowed: &ALLOWED,
             text,
+            event: random_name()?,
         },
     ))
 }
@@ -266,7 +274,8 @@ async fn sent_message(caller: &Caller, session: &str, fields: &mut Fields) -> Re
         files: std::mem::take(&mut fields.files).into_iter().map(attached).collect(),
         thread: Some(of.thread.clone()).filter(|name| !name.is_empty()),
         allow: allow.into_iter().collect(),
-        event_id: fields.given("event").map(str::to_owned),
+        // The script sends several messages from one page. Without it, a form that is sent twice is one message.
+        event_id: fields.given("event").filter(|_| !typed.is_typed).map(str::to_owned),
         ..NewMessage::default()
     };
     if !is_own(caller, &of) {

@@ -21,6 +21,7 @@ fn question_is_answered_by_option_and_by_text() {
         console.open(&id);
         assert!(!browser.has("#answer-text"), "the question has options alone");
         browser.click("#answer");
+        browser.until_shown(".notice.bad");
         assert_eq!(request(&raw, &json!(id))["status"], "pending", "no option is chosen");
         console.open(&id);
         browser.elements("form.answer input[name=option]")[1].click();
