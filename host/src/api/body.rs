@@ -34,7 +34,7 @@ pub const MESSAGE_BYTES_MAX: usize = 8 * BODY_BYTES_MAX;
 pub const REQUEST_VALUES_MAX: usize = 8192;
 
 /// Time in which a body must arrive.
-const BODY_TIME_MAX: Duration = Duration::from_secs(30);
+pub const BODY_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Parses a text, on a blocking thread if it is long. Not generic, so that it is compiled once for all types of bodies.
 ///

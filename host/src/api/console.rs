@@ -97,6 +97,11 @@ impl Config {
                 self.origin
             ));
         }
+        if self.origin.is_empty() && self.address()?.is_some_and(|address| address.port() == 80) {
+            return Err(
+                "console.listen has the port 80, which browsers leave out of an address: take another one".to_owned()
+            );
+        }
         if !self.origin.is_empty() && self.listen.is_empty() {
             return Err("console.origin needs console.listen: browsers or the proxy lead to that address".to_owned());
         }
@@ -118,11 +123,11 @@ impl Config {
     pub async fn open(&self) -> io::Result<Option<ConsolePort>> {
         // The settings refuse other addresses.
         let Ok(Some(address)) = self.address() else { return Ok(None) };
-        let identity = match (&self.certificate, &self.key) {
-            (Some(certificate), Some(key)) => Some(Identity::read(certificate, key)?),
-            _ => None,
-        };
-        port::open_console(address, identity).await.map(Some)
+        match (&self.certificate, &self.key) {
+            (Some(certificate), Some(key)) => port::open_console(address, Identity::read(certificate, key)?).await,
+            _ => port::open_plain_console(address).await,
+        }
+        .map(Some)
     }
 }
 
@@ -156,14 +161,21 @@ pub(super) async fn open_at_start(api: &Api) {
     }
 }
 
+/// Free ports that are tried: another program may have one of them on the other loopback address.
+const FREE_PORTS_TRIED: usize = 8;
+
 /// Opens the port that the console had before, or another one if that is taken. The console then gets another name.
 async fn free_port(api: &Api) -> Result<ConsolePort, Answer> {
     let before = api.state().read(address::find).await?.map_or(0, |address| address.port);
-    let open = |number: u16| port::open_console(SocketAddr::from(([127, 0, 0, 1], number)), None);
-    match open(before).await {
-        Ok(port) => Ok(port),
-        Err(_) => open(0).await.map_err(|error| Answer::broken(&error)),
+    let open = |number: u16| port::open_plain_console(SocketAddr::from(([127, 0, 0, 1], number)));
+    let mut opened = open(before).await;
+    for _ in 0..FREE_PORTS_TRIED {
+        if opened.is_ok() {
+            break;
+        }
+        opened = open(0).await;
     }
+    opened.map_err(|error| Answer::broken(&error))
 }
 
 /// `POST /v1/console/codes`: a code for the caller, which is valid once, within a minute.
@@ -180,6 +192,7 @@ pub async fn issue_code(
         let by = person.id;
         let address = api.state().write(move |tx: &mut WriteTx<'_>| address::replace(tx, by)).await?;
         api.people_changed();
+        api.console.codes.clear();
         place = api.console.set_place(address.origin());
     }
     let giver = Giver { person: person.id, token: Some(current.0) };
@@ -240,8 +253,8 @@ fn router(api: Api) -> Router {
         .into_iter()
         .fold(Router::new(), put)
         .fallback(|| async { Answer::from(Refusal::new(DenialCode::NotFound, "there is no such page")) })
-        .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
         .layer(axum::middleware::from_fn_with_state(api.clone(), session::enter))
+        .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
         .with_state(api)
 }
 

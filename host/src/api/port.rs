@@ -9,7 +9,7 @@ use super::tls::{ConsoleListener, Identity};
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use tokio::net::{TcpListener, UnixListener};
 
 /// Connections to the port of the API, besides the one that is reserved for `/healthz` and `/readyz`.
@@ -70,14 +70,35 @@ pub async fn open(address: SocketAddr, what: For) -> io::Result<Port> {
     Ok(BoundedListener::new(listener, port, bounds))
 }
 
-/// Opens the port of the console, with TLS if it has an identity.
+/// Opens the port of the console with TLS.
 ///
 /// # Errors
 /// When the system does not give the address.
-pub async fn open_console(address: SocketAddr, identity: Option<Identity>) -> io::Result<ConsolePort> {
+pub async fn open_console(address: SocketAddr, identity: Identity) -> io::Result<ConsolePort> {
     let listener = TcpListener::bind(address).await?;
     let port = listener.local_addr()?.port();
-    Ok(BoundedListener::new(ConsoleListener::new(listener, identity), port, CONSOLE))
+    Ok(BoundedListener::new(ConsoleListener::new(listener, None, Some(identity)), port, CONSOLE))
+}
+
+/// Opens the plain port of the console on both loopback addresses: another user of the machine who had one of them would get the
+/// requests of browsers.
+///
+/// # Errors
+/// When another program has the port on one of them.
+pub async fn open_plain_console(address: SocketAddr) -> io::Result<ConsolePort> {
+    let listener = TcpListener::bind(address).await?;
+    let port = listener.local_addr()?.port();
+    let other: IpAddr = match address.ip() {
+        IpAddr::V4(_) => Ipv6Addr::LOCALHOST.into(),
+        IpAddr::V6(_) => Ipv4Addr::LOCALHOST.into(),
+    };
+    let beside = match TcpListener::bind((other, port)).await {
+        Ok(beside) => Some(beside),
+        // A machine without IPv6 has no such address for anyone.
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EADDRNOTAVAIL | libc::EAFNOSUPPORT)) => None,
+        Err(error) => return Err(error),
+    };
+    Ok(BoundedListener::new(ConsoleListener::new(listener, beside, None), port, CONSOLE))
 }
 
 /// Returns the unix socket with its bounds.
@@ -100,6 +121,18 @@ impl Connected<IncomingStream<'_, Port>> for ConnectionHandle {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn console_has_both_loopback_addresses_or_none() {
+        let port = open_plain_console(SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a free port");
+        let number = port.local_addr().expect("an address").port();
+        let taken = std::net::TcpListener::bind((Ipv6Addr::LOCALHOST, number));
+        assert!(taken.is_err(), "the console has it, or the machine has none");
+        drop(port);
+        let Ok(squatter) = std::net::TcpListener::bind((Ipv6Addr::LOCALHOST, 0)) else { return };
+        let number = squatter.local_addr().expect("an address").port();
+        assert!(open_plain_console(SocketAddr::from(([127, 0, 0, 1], number))).await.is_err());
+    }
 
     #[test]
     fn only_a_loopback_address_with_a_port_is_taken() {

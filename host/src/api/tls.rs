@@ -39,7 +39,8 @@ impl Identity {
     /// When a file cannot be read, or the key is not that of the certificate.
     pub fn read(certificate: &Path, key: &Path) -> io::Result<Self> {
         let (certificate, key) = (certificate.to_owned(), key.to_owned());
-        let (config, changed) = (server(&certificate, &key)?, modified(&certificate));
+        let changed = modified(&certificate);
+        let config = server(&certificate, &key)?;
         Ok(Self { certificate, key, config, changed, looked: Instant::now() })
     }
 
@@ -80,12 +81,14 @@ fn server(certificate: &Path, key: &Path) -> io::Result<Arc<ServerConfig>> {
 /// A TCP listener, with TLS if it has an identity.
 pub struct ConsoleListener {
     listener: TcpListener,
+    /// The same port of the other loopback address: a browser tries it first for a name below `localhost`.
+    beside: Option<TcpListener>,
     identity: Option<Identity>,
 }
 
 impl ConsoleListener {
-    pub const fn new(listener: TcpListener, identity: Option<Identity>) -> Self {
-        Self { listener, identity }
+    pub const fn new(listener: TcpListener, beside: Option<TcpListener>, identity: Option<Identity>) -> Self {
+        Self { listener, beside, identity }
     }
 }
 
@@ -94,7 +97,13 @@ impl Listener for ConsoleListener {
     type Addr = SocketAddr;
 
     async fn accept(&mut self) -> (ConsoleStream, SocketAddr) {
-        let (stream, from) = Listener::accept(&mut self.listener).await;
+        let (stream, from) = match &mut self.beside {
+            None => Listener::accept(&mut self.listener).await,
+            Some(beside) => tokio::select! {
+                accepted = Listener::accept(&mut self.listener) => accepted,
+                accepted = Listener::accept(beside) => accepted,
+            },
+        };
         let stream = match &mut self.identity {
             None => ConsoleStream::Plain(stream),
             Some(identity) => ConsoleStream::Handshake(Box::new(TlsAcceptor::from(identity.current()).accept(stream))),

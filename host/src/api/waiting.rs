@@ -17,7 +17,7 @@ use crate::registry::{self, Person, Role};
 use crate::sessions::store;
 use axum::Json;
 use axum::extract::{Path, Query};
-use ironclaw_contract::ids::{PersonId, RequestId};
+use ironclaw_contract::ids::{PersonId, RequestId, SessionId};
 use ironclaw_operator::{
     Approvals, Decision, DenialCode, Details, MessageView, NamedPerson, NewRequestReset, Origin, PushDiff,
     RequestReset, Requester, RequesterId, RequesterKind, Topic, Waiting as View, WaitingEntry, WaitingKind,
@@ -73,12 +73,21 @@ pub struct ListQuery {
     /// The number of entries before the first one. Default: 0.
     #[serde(default)]
     skip: usize,
+    /// Only what an agent asked in this conversation.
+    #[serde(skip)]
+    #[cfg_attr(test, schema(ignore))]
+    session: Option<SessionId>,
 }
 
 impl ListQuery {
     /// Returns the query of an inbox: what waits, without the first `skip` entries.
     pub(super) const fn inbox(limit: usize, skip: usize) -> Self {
-        Self { kind: None, status: None, agent: None, own: false, limit, skip }
+        Self { kind: None, status: None, agent: None, own: false, limit, skip, session: None }
+    }
+
+    /// Returns the query of what waits in a conversation.
+    pub(super) fn in_session(session: SessionId) -> Self {
+        Self { session: Some(session), ..Self::inbox(AT_ONCE_MAX, 0) }
     }
 }
 
@@ -95,13 +104,14 @@ pub async fn list(Caller { api, person, .. }: Caller, Query(query): Query<ListQu
     let agent = agents::find_by_filter(&api, &person, query.agent).await?;
     let principal = query.own.then_some(person.id);
     let filter = Filter { statuses, kind: query.kind, agent, principal, limit: READ_MAX };
+    let session = query.session;
     let (all, limit, skip) = (Arc::clone(&api.gateway), query.limit.clamp(1, AT_ONCE_MAX), query.skip);
     let found = api.state().read(move |tx| {
         let read = table::list(tx, &filter)?;
         let is_cut =
             filter.statuses.iter().any(|status| read.iter().filter(|of| of.status == *status).count() == READ_MAX);
         let mut listed = Vec::new();
-        for of in read {
+        for of in read.into_iter().filter(|of| session.is_none() || of.session == session) {
             match all.kind(of.id).rights(tx, &all, &person, &of) {
                 Ok(rights) if rights.sight.is_some() && (!is_inbox || rights.decides || rights.rejects) => {
                     listed.push((of, rights));

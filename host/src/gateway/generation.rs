@@ -3,6 +3,7 @@
 //! Reads no head of the ledger itself. See [`ironclaw_ledger`] and [`crate::daemon`].
 
 use crate::registry::allowances;
+use crate::registry::tokens;
 use ironclaw_ledger::Entry;
 use ironclaw_operator::LedgerEvent;
 use ironclaw_state::WriteTx;
@@ -29,6 +30,8 @@ pub fn begin(tx: &mut WriteTx<'_>, other_history: &[String]) -> Result<Option<u6
     facts::set_other_history(tx, &known)?;
     allowances::end_all(tx)?;
     end_own_sources(tx)?;
+    // The other history may have ended a session of a browser.
+    tokens::end_sessions(tx, None)?;
     Ok(Some(next))
 }
 

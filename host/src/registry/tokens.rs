@@ -117,6 +117,7 @@ pub fn begin_session(
     fresh: &FreshToken,
     by: &Giver,
 ) -> Result<Token, Denied> {
+    check_giver(tx, by)?;
     let own = tables::people::live_tokens_of(tx, person)?;
     let sessions: Vec<&Token> = own.iter().filter(|token| token.face == Face::Console).collect();
     if let Some(oldest) = sessions.first().filter(|_| sessions.len() >= SESSIONS_MAX) {
@@ -132,8 +133,24 @@ pub fn begin_session(
     Ok(find_new(tx, &fresh.id)?)
 }
 
-/// Records that a code confirmed the person of a session.
-pub fn confirm_session(tx: &mut WriteTx<'_>, session: &Token) -> Result<(), ironclaw_state::Error> {
+/// Refuses a code whose token ended after it was made.
+fn check_giver(tx: &mut WriteTx<'_>, by: &Giver) -> Result<(), Denied> {
+    let token = by.token.as_ref().map(|id| find_token(tx, id)).transpose()?.flatten();
+    let is_live = |token: &Token| token.state == TokenState::Live && token.expires_at.is_none_or(|at| tx.wall() < at);
+    if token.as_ref().is_some_and(is_live) {
+        return Ok(());
+    }
+    let refusal = Refusal::new(DenialCode::CodeUnknown, "the token that asked for the code has ended");
+    let refusal = refusal.hint("get a new code: `ironctl console --print`");
+    refuse(tx, LedgerEvent::TokenRefused, by.person, refusal)
+}
+
+/// Records that a code confirmed the person of a session. `by` asked for the code.
+///
+/// # Errors
+/// Refuses a code whose token has ended.
+pub fn confirm_session(tx: &mut WriteTx<'_>, session: &Token, by: &Giver) -> Result<(), Denied> {
+    check_giver(tx, by)?;
     let now = tx.wall();
     tables::people::confirm_token(tx, &session.id, now)?;
     about(Entry::new(LedgerEvent::TokenConfirmed), &session.id, session.person.id).append(tx)?;
@@ -203,9 +220,36 @@ fn about(entry: Entry, id: &TokenId, person: PersonId) -> Entry {
     entry.with("token", id.clone()).with("person", person)
 }
 
+/// Ends a token, and the sessions of the console that its codes began: a session is worth no more than the token behind it.
 fn end(tx: &mut WriteTx<'_>, token: &Token, state: TokenState) -> Result<(), ironclaw_state::Error> {
     let now = tx.now();
-    tables::people::end_token(tx, &token.id, state, now)
+    tables::people::end_token(tx, &token.id, state, now)?;
+    if token.face == Face::Console {
+        return Ok(());
+    }
+    for session in tables::people::live_tokens_of(tx, token.person.id)? {
+        let is_given = |giver: &Giver| giver.token.as_ref() == Some(&token.id);
+        let given = tables::people::token_given(tx, &session.id)?;
+        if session.face == Face::Console && given.is_some_and(|given| given.by.iter().any(is_given)) {
+            end_session(tx, &session, None)?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether a token is live: the end of the one behind it may have ended it a moment ago.
+fn is_still_live(tx: &ReadTx<'_>, token: &Token) -> Result<bool, ironclaw_state::Error> {
+    Ok(find_token(tx, &token.id)?.is_some_and(|now| now.state == TokenState::Live))
+}
+
+/// Ends every session of the console, and returns their number.
+pub fn end_sessions(tx: &mut WriteTx<'_>, by: Option<PersonId>) -> Result<usize, ironclaw_state::Error> {
+    let is_session = |token: &Token| token.face == Face::Console && token.state == TokenState::Live;
+    let sessions: Vec<Token> = tokens(tx)?.into_iter().filter(is_session).collect();
+    for session in &sessions {
+        end_session(tx, session, by)?;
+    }
+    Ok(sessions.len())
 }
 
 /// Revokes a token. `current` is the token of the request.
@@ -234,6 +278,9 @@ pub(super) fn revoke_all(
 ) -> Result<Vec<TokenId>, ironclaw_state::Error> {
     let mut revoked = Vec::new();
     for token in tables::people::live_tokens_of(tx, person)? {
+        if !is_still_live(tx, &token)? {
+            continue;
+        }
         end(tx, &token, TokenState::Revoked)?;
         about(Entry::new(LedgerEvent::TokenRevoked), &token.id, person).with("by", by).append(tx)?;
         revoked.push(token.id);
@@ -273,6 +320,9 @@ fn ended(token: &Token) -> Refusal {
 pub fn expire(tx: &mut WriteTx<'_>) -> Result<usize, ironclaw_state::Error> {
     let due = tables::people::live_tokens_due(tx, tx.expiry_time())?;
     for token in &due {
+        if !is_still_live(tx, token)? {
+            continue;
+        }
         end(tx, token, TokenState::Expired)?;
         about(Entry::new(LedgerEvent::TokenExpired), &token.id, token.person.id).append(tx)?;
     }

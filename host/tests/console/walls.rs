@@ -240,13 +240,38 @@ fn session_ends_with_sign_out_expiry_or_its_person() {
 }
 
 #[test]
+fn session_ends_with_its_token_and_shows_no_more_than_its_role() {
+    let host = host();
+    let admin = Raw::add_person(&host, "adam", &["--role", "admin"]);
+    let code = || admin.ask("POST", "/v1/console/codes", "{}").1;
+    let browser = PlainBrowser::sign_in_with(&code());
+    let left = code();
+    // A stream of an earlier role ends.
+    let mut stream = browser.begin("GET", "/live?page=1", &[], b"");
+    host.ctl(&["person", "set", "adam", "--role", "member", "--yes"]).ok();
+    host.submit("a", "persona", json!({ "instructions": "Be brief." })).ok();
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).expect("the stream ends");
+    assert!(!String::from_utf8_lossy(&rest).contains("chg_"), "nothing that the new role does not see");
+    assert_eq!(browser.get("/inbox").status, 200);
+    let tokens = admin.get("/v1/tokens").1;
+    let own =
+        tokens.as_array().expect("a list").iter().find(|token| token["face"] == "program").expect("a token").clone();
+    host.ctl(&["token", "remove", own["id"].as_str().expect("an id")]).ok();
+    assert_eq!(browser.get("/inbox").code(), Some("session_missing"));
+    assert!(browser.get("/inbox").header("set-cookie").is_some_and(|set| set.contains("Max-Age=0")));
+    assert_eq!(PlainBrowser::at(&left).post("/sign-in", &[("code", text(&left))]).code(), Some("code_unknown"));
+}
+
+#[test]
 fn wrong_codes_are_limited_and_a_right_one_is_not() {
     let host = host();
     let code = new_code(&host);
     let browser = PlainBrowser::at(&code);
     let statuses: Vec<u16> = (0..200).map(|_| browser.post("/sign-in", &[("code", "0000")]).status).collect();
     assert!(statuses.contains(&429) && statuses.iter().all(|status| [401, 429].contains(status)), "{statuses:?}");
-    assert_eq!(browser.post("/sign-in", &[("code", text(&code))]).status, 303);
+    let ended = PlainBrowser { cookie: format!("ironclaw_console=ict_{}", "0".repeat(64)), ..browser };
+    assert_eq!(ended.post("/sign-in", &[("code", text(&code))]).status, 303, "nor with an old cookie");
 }
 
 #[test]

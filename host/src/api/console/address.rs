@@ -67,10 +67,7 @@ pub fn replace(tx: &mut WriteTx<'_>, by: PersonId) -> Result<Address, Error> {
 fn begin(tx: &mut WriteTx<'_>, port: u16, by: Option<PersonId>) -> Result<Address, Error> {
     let address = Address { port, ..Address::random()? };
     facts::set(tx, Fact::ConsoleOrigin, serde_json::to_string(&address).expect("plain fields"))?;
-    let is_session = |token: &registry::Token| token.face == Face::Console && token.state == TokenState::Live;
-    for session in registry::tokens(tx)?.iter().filter(|token| is_session(token)) {
-        tokens::end_session(tx, session, by)?;
-    }
+    tokens::end_sessions(tx, by)?;
     Ok(address)
 }
 

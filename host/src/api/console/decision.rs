@@ -22,6 +22,7 @@ use ironclaw_operator::{
 };
 use ironclaw_store::refusal::Refusal;
 use ironclaw_text::diff::{self, LineMark};
+use ironclaw_text::visible;
 use serde::Deserialize;
 
 /// Lines of a review page on one step for a browser without the script.
@@ -145,7 +146,7 @@ async fn one(visit: &Visit, id: String, beside: Beside, status: StatusCode) -> R
         Some(Details::Call(call)) if shown.entry.yours => call.together.len(),
         _ => 0,
     };
-    visit.caller.api.console.shown.keep(&shown.shown);
+    visit.caller.api.console.shown.keep(&visit.session.id, &shown.shown);
     let forms = forms(&shown, confirm);
     let text = Text { path, id: shown.entry.id, shown: &shown.shown, digest: shown.entry.shown_digest };
     let frame = Frame::new(visit, Some(Room::Inbox), title)
@@ -163,7 +164,7 @@ async fn several(visit: &Visit, id: String, beside: Beside, status: StatusCode) 
     let ids: Vec<WaitingId> = calls.iter().map(|call| (*call).into()).collect();
     let confirm = waiting::needs_code(&visit.caller, &ids).await?;
     let first = ids.first().copied().ok_or_else(|| Answer::broken(&"a page of several calls has none"))?;
-    visit.caller.api.console.shown.keep(&shown);
+    visit.caller.api.console.shown.keep(&visit.session.id, &shown);
     let forms = Forms {
         approve: Some("approve_together"),
         until_answer: until_answer.is_some(),
@@ -183,7 +184,8 @@ fn forms(shown: &Waiting, confirm: bool) -> Forms {
     match (&entry.details, entry.yours) {
         (Some(Details::Question(question)), true) => {
             let numbered = question.options.iter().zip(1_u32..);
-            forms.choices = numbered.map(|(text, number)| Choice { number, text: text.clone() }).collect();
+            forms.choices =
+                numbered.map(|(text, number)| Choice { number, text: visible::name(text).to_string() }).collect();
             forms.free_text = question.free_text;
         }
         (details, true) => {
@@ -389,7 +391,11 @@ async fn changes(visit: &Visit, id: &str, fields: &Fields, is_together: bool) ->
             .await
             .map(|shown| shown.0.shown),
     };
-    let before = fields.get("shown").parse().ok().and_then(|digest| visit.caller.api.console.shown.find(&digest));
+    let before = fields
+        .get("shown")
+        .parse()
+        .ok()
+        .and_then(|digest| visit.caller.api.console.shown.find(&visit.session.id, &digest));
     let (Some(before), Ok(now)) = (before, now) else { return Vec::new() };
     difference(&before, &now)
 }

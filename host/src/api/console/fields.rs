@@ -3,18 +3,23 @@
 //! A form of a page has the token of its session, and is refused without it. Never guesses at bytes that are no text. See [`super::guard`].
 
 use super::visit::Visit;
+use crate::api::body::BODY_TIME_MAX;
 use crate::api::handler::{Answer, Api};
 use axum::body::Bytes;
 use axum::extract::multipart::MultipartError;
 use axum::extract::{FromRequest, Multipart, Request};
 use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use ironclaw_operator::DenialCode;
 use ironclaw_store::refusal::Refusal;
 use ironclaw_text::excerpt::quoted;
 use percent_encoding::percent_decode;
 use std::collections::HashMap;
 use subtle::ConstantTimeEq;
+use tokio::time::timeout;
+
+/// The share of all browsers without a session in the large bodies at once.
+const STRANGERS: &str = "console";
 
 /// Fields of one form.
 const FIELDS_MAX: usize = 64;
@@ -121,6 +126,17 @@ impl FromRequest<Api> for Fields {
 
     /// Reads the form of a request. Refuses another type of content, a field that comes twice or is no text, and a form over its bound.
     async fn from_request(request: Request, api: &Api) -> Result<Self, Answer> {
+        let whose = request.extensions().get::<Visit>();
+        let whose = whose.map_or_else(|| STRANGERS.to_owned(), |visit| format!("person:{}", visit.caller.person.id));
+        let says = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        let _permit = api.callers.large.permit(&whose, says).await;
+        let read = timeout(BODY_TIME_MAX, Self::read(request, api)).await;
+        read.unwrap_or_else(|_| Err(malformed("the form did not arrive in time")))
+    }
+}
+
+impl Fields {
+    async fn read(request: Request, api: &Api) -> Result<Self, Answer> {
         let kind = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         match kind.as_str() {

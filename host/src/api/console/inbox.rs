@@ -87,7 +87,7 @@ fn shown(entry: WaitingEntry, time: impl Fn(&str) -> String) -> Entry {
         kind: entry.kind,
         agent: entry.agent.filter(|agent| *agent != asked.name).unwrap_or_default(),
         subject: entry.subject,
-        effect: entry.question.unwrap_or(entry.effect),
+        effect: words::shown(entry.question, entry.effect),
         by,
         ends: time(&entry.expires_at),
         ends_at: entry.expires_at,

@@ -5,13 +5,14 @@
 
 use super::inbox as entries;
 use super::said::Said;
-use super::visit::Visit;
+use super::visit::{Visit, missing};
 use super::{pages, talk, words};
 use crate::api::auth::check_still_valid;
 use crate::api::handler::{Answer, Api, Caller};
 use crate::api::sessions;
 use crate::api::streaming::PartialOutput;
 use crate::gateway::waiting::decide::seen;
+use crate::registry;
 use axum::Json;
 use axum::extract::{Path, Query};
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -29,6 +30,9 @@ use tokio_stream::wrappers::ReceiverStream;
 
 /// Changes within this time are sent in one part.
 const COALESCE_TIME: Duration = Duration::from_millis(50);
+
+/// Changes of an inbox within this time are sent in one part: its list is read for each stream.
+const INBOX_COALESCE_TIME: Duration = Duration::from_millis(250);
 
 /// The longest time without a look at the session of a stream.
 const LOOK_TIME: Duration = Duration::from_secs(20);
@@ -83,11 +87,22 @@ impl Listener {
         &self.caller.api
     }
 
+    /// Refuses a session that ended, and one whose person has another role by now: the browser then asks again with that role.
+    async fn check(&self) -> Result<(), Answer> {
+        check_still_valid(self.api(), &self.caller.current).await?;
+        let (by, role) = (self.caller.person.id, self.caller.person.role);
+        let now = self.api().state().read_committed(move |tx| registry::person_by_id(tx, by)).await?;
+        match now.is_some_and(|person| person.role == role) {
+            true => Ok(()),
+            false => Err(missing()),
+        }
+    }
+
     /// Sends an event, unless the session ended.
     async fn send(&self, name: &str, data: &impl Serialize) -> Result<(), Answer> {
         let gone = || Answer::from(Refusal::new(DenialCode::ListenerGone, "the listener is gone"));
         let room = self.to.reserve().await.map_err(|_| gone())?;
-        check_still_valid(self.api(), &self.caller.current).await?;
+        self.check().await?;
         room.send(Ok(Event::default().event(name).json_data(data).map_err(|_| gone())?));
         Ok(())
     }
@@ -164,7 +179,7 @@ async fn follow_person(to: Listener, query: LiveQuery) -> Result<(), Answer> {
             }
             status = now;
         }
-        check_still_valid(to.api(), &to.caller.current).await?;
+        to.check().await?;
         loop {
             tokio::select! {
                 event = events.recv() => match event {
@@ -176,7 +191,7 @@ async fn follow_person(to: Listener, query: LiveQuery) -> Result<(), Answer> {
                 () = tokio::time::sleep(LOOK_TIME) => break,
             }
         }
-        tokio::time::sleep(COALESCE_TIME).await;
+        tokio::time::sleep(INBOX_COALESCE_TIME).await;
     }
 }
 
@@ -227,7 +242,7 @@ async fn follow_conversation(to: Listener, session: String) -> Result<(), Answer
         if sent.is_news("working", working) {
             to.fragment("working", working).await?;
         }
-        check_still_valid(to.api(), &to.caller.current).await?;
+        to.check().await?;
         loop {
             tokio::select! {
                 biased;

@@ -7,12 +7,15 @@ use super::words;
 use crate::api::answer::Refused;
 use crate::registry::Role;
 use askama::Template;
+use axum::extract::Query;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_operator::DenialCode;
+use ironclaw_state::keys;
 use ironclaw_store::refusal::Refusal;
+use serde::Deserialize;
 use std::sync::LazyLock;
 
 const HTML: &str = "text/html; charset=utf-8";
@@ -20,8 +23,11 @@ const STYLE: &str = include_str!("../../../templates/style.css");
 const SCRIPT: &str = include_str!("../../../templates/script.js");
 
 /// The version in the addresses of style and script, so that a browser never mixes those of two hosts.
-static VERSION: LazyLock<String> =
-    LazyLock::new(|| Digest::of(format!("{STYLE}{SCRIPT}").as_bytes()).to_string()[..12].to_owned());
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    // A new one at each start: another program that had the port meanwhile may have left a file under a version that it can compute.
+    let start: [u8; 16] = keys::random().unwrap_or_default();
+    Digest::of(format!("{start:?}{STYLE}{SCRIPT}").as_bytes()).to_string()[..12].to_owned()
+});
 
 /// A room of the console.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -227,18 +233,28 @@ pub fn see_other(path: &str) -> Response {
     (StatusCode::SEE_OTHER, [(LOCATION, path)]).into_response()
 }
 
-/// `GET /style.css`
-pub async fn style() -> Response {
-    asset("text/css; charset=utf-8", STYLE)
+/// Query of style and script.
+#[derive(Debug, Deserialize)]
+pub struct Version {
+    /// The version that the page names.
+    #[serde(default)]
+    v: String,
 }
 
-/// `GET /script.js`
-pub async fn script() -> Response {
-    asset("text/javascript; charset=utf-8", SCRIPT)
+/// `GET /style.css?v=VERSION`
+pub async fn style(Query(version): Query<Version>) -> Response {
+    asset("text/css; charset=utf-8", STYLE, &version)
 }
 
-fn asset(kind: &'static str, text: &'static str) -> Response {
-    ([(CONTENT_TYPE, kind), (CACHE_CONTROL, "private, max-age=31536000, immutable")], text).into_response()
+/// `GET /script.js?v=VERSION`
+pub async fn script(Query(version): Query<Version>) -> Response {
+    asset("text/javascript; charset=utf-8", SCRIPT, &version)
+}
+
+/// Returns a file of the program. A browser keeps it only under its own version: an older page may ask for it during an upgrade.
+fn asset(kind: &'static str, text: &'static str, version: &Version) -> Response {
+    let keeping = if version.v == *VERSION { "private, max-age=31536000, immutable" } else { "no-store" };
+    ([(CONTENT_TYPE, kind), (CACHE_CONTROL, keeping)], text).into_response()
 }
 
 #[cfg(test)]

@@ -18,9 +18,6 @@ use axum::http::{HeaderMap, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use ironclaw_contract::canonical::Digest;
-use ironclaw_operator::DenialCode;
-use ironclaw_store::refusal::Refusal;
-use tokio::time::Instant;
 
 /// The word for the console in the ledger.
 const VIA: &str = "console";
@@ -71,9 +68,8 @@ async fn handle(api: Api, peer: Peer, mut request: Request, next: Next) -> Respo
         return pages::refused(None, &refusal.into());
     }
     let is_https = place.is_https();
-    let (visit, renewed) = match find(&api, request.headers(), is_https).await {
-        Ok(Some(found)) => (Some(found.visit), found.renewed),
-        Ok(None) => (None, None),
+    let (visit, cookie) = match find(&api, request.headers(), is_https).await {
+        Ok(found) => (found.visit, found.cookie),
         Err(answer) => return pages::refused(None, &answer.into()),
     };
     let is_form = *request.method() == Method::POST && request.headers().contains_key(CONTENT_TYPE);
@@ -103,18 +99,19 @@ async fn handle(api: Api, peer: Peer, mut request: Request, next: Next) -> Respo
         }
         None => response,
     };
-    if let Some(renewed) = renewed.and_then(|cookie| HeaderValue::from_str(&cookie).ok())
+    if let Some(cookie) = cookie.and_then(|cookie| HeaderValue::from_str(&cookie).ok())
         && !response.headers().contains_key(SET_COOKIE)
     {
-        response.headers_mut().insert(SET_COOKIE, renewed);
+        response.headers_mut().insert(SET_COOKIE, cookie);
     }
     response
 }
 
-/// A visit, with its cookie if the session got a later end.
+/// The visit of a request, if it has a session, and the cookie that the browser gets: a later end, or none for a session that is over.
+#[derive(Default)]
 struct Found {
-    visit: Visit,
-    renewed: Option<String>,
+    visit: Option<Visit>,
+    cookie: Option<String>,
 }
 
 /// Lets a request pass that has a session. Wraps every page but those of the sign-in.
@@ -126,19 +123,14 @@ pub async fn require(request: Request, next: Next) -> Response {
 }
 
 /// Finds the session of a request. A cookie that is wrong or over is none: its person signs in again.
-async fn find(api: &Api, headers: &HeaderMap, is_https: bool) -> Result<Option<Found>, Answer> {
-    let Some(text) = read_cookie(headers, cookie_name(is_https)) else { return Ok(None) };
+async fn find(api: &Api, headers: &HeaderMap, is_https: bool) -> Result<Found, Answer> {
+    let Some(text) = read_cookie(headers, cookie_name(is_https)) else { return Ok(Found::default()) };
     let digest = Digest::of(text.as_bytes());
     let found = api.callers.tokens.find(api.state(), &digest, Freshness::Cached).await?;
     let now = ironclaw_state::wall_clock();
-    let Some(session) = found.filter(|token| token.face == Face::Console && check_valid(token, now).is_ok()) else {
-        if !api.callers.failures.allow(None, Instant::now()) {
-            let refusal = Refusal::new(DenialCode::TooManyFailures, "too many requests without a valid session came");
-            return Err(refusal.hint("wait a second").into());
-        }
-        return Ok(None);
-    };
-    let mut renewed = None;
+    let found = found.filter(|token| token.face == Face::Console && check_valid(token, now).is_ok());
+    let Some(session) = found else { return Ok(Found { visit: None, cookie: Some(no_cookie(is_https)) }) };
+    let mut set = None;
     if let Some(until) = tokens::extended_end(&session, now) {
         let id = session.id.clone();
         let extend = move |tx: &mut ironclaw_state::WriteTx<'_>| {
@@ -147,13 +139,13 @@ async fn find(api: &Api, headers: &HeaderMap, is_https: bool) -> Result<Option<F
         };
         api.state().write(extend).await?;
         api.callers.tokens.invalidate();
-        renewed = Some(cookie(text, is_https));
+        set = Some(cookie(text, is_https));
     }
     api.callers.record_use(api.state(), &session);
     let current = Current(session.id.clone());
     let caller = Caller { api: api.clone(), person: session.person.clone(), current, face: Face::Console };
     let visit = Visit { caller, session, form_token: form_token(text) };
-    Ok(Some(Found { visit, renewed }))
+    Ok(Found { visit: Some(visit), cookie: set })
 }
 
 /// Returns the token of a session's forms. It does not reveal the cookie, and only who has the cookie can make it.

@@ -19,7 +19,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use ironclaw_operator::DenialCode;
 use ironclaw_state::WriteTx;
-use ironclaw_store::refusal::{Decide, Denied, Refusal};
+use ironclaw_store::refusal::{Decide, Refusal};
 use tokio::time::Instant;
 
 /// Characters of the name of a session.
@@ -153,8 +153,8 @@ async fn confirmed(api: &Api, visit: &Visit, code: &str) -> Result<(), Answer> {
     if api.console.codes.take(code, now).is_none() {
         return Err(wrong_code(api));
     }
-    let session = visit.session.clone();
-    let confirm = move |tx: &mut WriteTx<'_>| Ok::<_, Denied>(tokens::confirm_session(tx, &session)?);
+    let (session, giver) = (visit.session.clone(), holder.giver);
+    let confirm = move |tx: &mut WriteTx<'_>| tokens::confirm_session(tx, &session, &giver);
     api.state().decide(confirm).await?;
     Ok(())
 }

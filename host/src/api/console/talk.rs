@@ -25,7 +25,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::SessionId;
-use ironclaw_operator::{MessageFile, NewConversation, NewMessage, Session, WaitingEntry, WaitingId};
+use ironclaw_operator::{MessageFile, NewConversation, NewMessage, Session, WaitingId};
 use ironclaw_state::keys;
 use ironclaw_text::file::{self, media_type};
 use serde::Deserialize;
@@ -240,11 +240,9 @@ pub(super) async fn part(caller: &Caller, of: &Session, before: Option<u64>) -> 
 
 /// Returns what waits for the person in a conversation.
 pub(super) async fn requests(caller: &Caller, session: SessionId) -> Result<Vec<Request>, Answer> {
-    let Json(found) = waiting::list(caller.clone(), Query(waiting::ListQuery::inbox(usize::MAX, 0))).await?;
-    let is_here =
-        |entry: &WaitingEntry| entry.yours && entry.origin.as_ref().is_some_and(|origin| origin.session == session);
-    let here = found.entries.into_iter().filter(is_here);
-    Ok(here.map(|entry| Request { id: entry.id, effect: entry.question.unwrap_or(entry.effect) }).collect())
+    let Json(found) = waiting::list(caller.clone(), Query(waiting::ListQuery::in_session(session))).await?;
+    let here = found.entries.into_iter().filter(|entry| entry.yours);
+    Ok(here.map(|entry| Request { id: entry.id, effect: words::shown(entry.question, entry.effect) }).collect())
 }
 
 /// Returns what waits in a conversation as HTML.

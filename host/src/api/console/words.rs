@@ -3,6 +3,7 @@
 //! Sentences of the host itself (pages, refusals, warnings) come with their objects and are not here.
 
 use ironclaw_operator::{WaitingKind, WaitingStatus};
+use ironclaw_text::visible;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -132,6 +133,11 @@ pub const NO_FINDING: &str = "There is no finding.";
 pub const WHY_ID: &str = "Id of a message, a call, or what waits";
 pub const WHY_BUTTON: &str = "Show why";
 pub const STAGES: &str = "Stages";
+
+/// Returns the words of an agent that asks, safe to read as on the review page, or the effect in those of the host.
+pub fn shown(question: Option<String>, effect: String) -> String {
+    question.map_or(effect, |question| visible::name(&question).to_string())
+}
 
 /// Returns the word for a kind of what waits.
 pub const fn kind(kind: WaitingKind) -> &'static str {

@@ -97,6 +97,11 @@ impl Codes {
         Some(issued.remove(at).holder)
     }
 
+    /// Ends every code.
+    pub fn clear(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// Returns the valid codes; forgets the others.
     fn valid(&self, now: Instant) -> std::sync::MutexGuard<'_, Vec<Issued>> {
         let mut issued = self.0.lock().unwrap_or_else(PoisonError::into_inner);
