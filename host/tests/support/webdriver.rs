@@ -19,6 +19,9 @@ pub(crate) use wire::Failure;
 use wire::Wire;
 
 const DRIVER: &str = "/usr/bin/chromedriver";
+
+/// Starts of a driver that finds its port taken.
+const DRIVER_STARTS_MAX: usize = 10;
 const CHROMIUM: &str = "/usr/bin/chromium";
 const REMEDY: &str = "run .ci/long browser, which installs it, or `apt-get install chromium chromium-driver`";
 
@@ -427,8 +430,14 @@ pub(crate) fn kept(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/long").join(name)
 }
 
-/// Starts a driver in a process group of its own, and returns it with its port.
+/// Starts a driver in a process group of its own, and returns it with its port. The driver takes a free port of IPv4, and ends if another
+/// program has the same one of IPv6.
 fn start_driver(home: &Path) -> (Child, u16) {
+    let started = (0..DRIVER_STARTS_MAX).find_map(|_| try_driver(home));
+    started.unwrap_or_else(|| panic!("{DRIVER} ended {DRIVER_STARTS_MAX} times before it listened"))
+}
+
+fn try_driver(home: &Path) -> Option<(Child, u16)> {
     let mut command = Command::new(DRIVER);
     command.arg("--port=0").env("HOME", home).env("TMPDIR", home).process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -439,11 +448,12 @@ fn start_driver(home: &Path) -> (Child, u16) {
         port.parse().ok()
     });
     let Some(port) = port else {
-        panic!("the driver ended before it listened: {:?}", driver.wait());
+        let _ = driver.wait();
+        return None;
     };
     // The driver must not wait for a full pipe.
     std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
-    (driver, port)
+    Some((driver, port))
 }
 
 fn text(value: Value) -> String {
