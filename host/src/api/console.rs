@@ -161,21 +161,14 @@ pub(super) async fn open_at_start(api: &Api) {
     }
 }
 
-/// Free ports that are tried: another program may have one of them on the other loopback address.
-const FREE_PORTS_TRIED: usize = 8;
-
 /// Opens the port that the console had before, or another one if that is taken. The console then gets another name.
 async fn free_port(api: &Api) -> Result<ConsolePort, Answer> {
     let before = api.state().read(address::find).await?.map_or(0, |address| address.port);
     let open = |number: u16| port::open_plain_console(SocketAddr::from(([127, 0, 0, 1], number)));
-    let mut opened = open(before).await;
-    for _ in 0..FREE_PORTS_TRIED {
-        if opened.is_ok() {
-            break;
-        }
-        opened = open(0).await;
+    match open(before).await {
+        Ok(port) => Ok(port),
+        Err(_) => open(0).await.map_err(|error| Answer::broken(&error)),
     }
-    opened.map_err(|error| Answer::broken(&error))
 }
 
 /// `POST /v1/console/codes`: a code for the caller, which is valid once, within a minute.

@@ -80,12 +80,26 @@ pub async fn open_console(address: SocketAddr, identity: Identity) -> io::Result
     Ok(BoundedListener::new(ConsoleListener::new(listener, None, Some(identity)), port, CONSOLE))
 }
 
+/// Free ports that are tried: another program may have one of them on the other loopback address.
+const FREE_PORTS_TRIED: usize = 8;
+
 /// Opens the plain port of the console on both loopback addresses: another user of the machine who had one of them would get the
-/// requests of browsers.
+/// requests of browsers. Port 0 takes one that is free on both.
 ///
 /// # Errors
 /// When another program has the port on one of them.
 pub async fn open_plain_console(address: SocketAddr) -> io::Result<ConsolePort> {
+    let mut opened = open_on_both(address).await;
+    for _ in 1..FREE_PORTS_TRIED {
+        if opened.is_ok() || address.port() != 0 {
+            break;
+        }
+        opened = open_on_both(address).await;
+    }
+    opened
+}
+
+async fn open_on_both(address: SocketAddr) -> io::Result<ConsolePort> {
     let listener = TcpListener::bind(address).await?;
     let port = listener.local_addr()?.port();
     let other: IpAddr = match address.ip() {

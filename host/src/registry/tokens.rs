@@ -180,6 +180,7 @@ pub fn issue_for_file(tx: &mut WriteTx<'_>, person: PersonId, fresh: &FreshToken
     for lost in tables::people::live_tokens_named(tx, person, FILE_TOKEN_NAME)? {
         end(tx, &lost, TokenState::Revoked)?;
         about(Entry::new(LedgerEvent::TokenRevoked), &lost.id, person).append(tx)?;
+        end_given_sessions(tx, &lost)?;
     }
     insert(tx, person, FILE_TOKEN_NAME, Face::Program, None, fresh)?;
     let seq = about(Entry::new(LedgerEvent::TokenCreated), &fresh.id, person).append(tx)?;
@@ -220,13 +221,13 @@ fn about(entry: Entry, id: &TokenId, person: PersonId) -> Entry {
     entry.with("token", id.clone()).with("person", person)
 }
 
-/// Ends a token, and the sessions of the console that its codes began: a session is worth no more than the token behind it.
 fn end(tx: &mut WriteTx<'_>, token: &Token, state: TokenState) -> Result<(), ironclaw_state::Error> {
     let now = tx.now();
-    tables::people::end_token(tx, &token.id, state, now)?;
-    if token.face == Face::Console {
-        return Ok(());
-    }
+    tables::people::end_token(tx, &token.id, state, now)
+}
+
+/// Ends the sessions of the console that the codes of an ended token began: a session is worth no more than the token behind it.
+fn end_given_sessions(tx: &mut WriteTx<'_>, token: &Token) -> Result<(), ironclaw_state::Error> {
     for session in tables::people::live_tokens_of(tx, token.person.id)? {
         let is_given = |giver: &Giver| giver.token.as_ref() == Some(&token.id);
         let given = tables::people::token_given(tx, &session.id)?;
@@ -235,11 +236,6 @@ fn end(tx: &mut WriteTx<'_>, token: &Token, state: TokenState) -> Result<(), iro
         }
     }
     Ok(())
-}
-
-/// Returns whether a token is live: the end of the one behind it may have ended it a moment ago.
-fn is_still_live(tx: &ReadTx<'_>, token: &Token) -> Result<bool, ironclaw_state::Error> {
-    Ok(find_token(tx, &token.id)?.is_some_and(|now| now.state == TokenState::Live))
 }
 
 /// Ends every session of the console, and returns their number.
@@ -267,6 +263,7 @@ pub fn revoke(tx: &mut WriteTx<'_>, token: &Token, current: &TokenId, by: Person
     }
     end(tx, token, TokenState::Revoked)?;
     about(Entry::new(LedgerEvent::TokenRevoked), &token.id, token.person.id).with("by", by).append(tx)?;
+    end_given_sessions(tx, token)?;
     Ok(find_new(tx, &token.id)?)
 }
 
@@ -278,9 +275,6 @@ pub(super) fn revoke_all(
 ) -> Result<Vec<TokenId>, ironclaw_state::Error> {
     let mut revoked = Vec::new();
     for token in tables::people::live_tokens_of(tx, person)? {
-        if !is_still_live(tx, &token)? {
-            continue;
-        }
         end(tx, &token, TokenState::Revoked)?;
         about(Entry::new(LedgerEvent::TokenRevoked), &token.id, person).with("by", by).append(tx)?;
         revoked.push(token.id);
@@ -302,6 +296,7 @@ pub fn rotate(tx: &mut WriteTx<'_>, token: &Token, fresh: &FreshToken, by: impl 
         return Err(refusal.hint("remove it with `ironctl token remove`, and sign in again").into());
     }
     end(tx, token, TokenState::Revoked)?;
+    end_given_sessions(tx, token)?;
     insert(tx, token.person.id, &token.name, Face::Program, token.expires_at, fresh)?;
     let seq = about(Entry::new(LedgerEvent::TokenRotated), &fresh.id, token.person.id)
         .with("replaces", token.id.clone())
@@ -320,11 +315,11 @@ fn ended(token: &Token) -> Refusal {
 pub fn expire(tx: &mut WriteTx<'_>) -> Result<usize, ironclaw_state::Error> {
     let due = tables::people::live_tokens_due(tx, tx.expiry_time())?;
     for token in &due {
-        if !is_still_live(tx, token)? {
-            continue;
-        }
         end(tx, token, TokenState::Expired)?;
         about(Entry::new(LedgerEvent::TokenExpired), &token.id, token.person.id).append(tx)?;
+    }
+    for token in &due {
+        end_given_sessions(tx, token)?;
     }
     Ok(due.len())
 }

@@ -164,12 +164,6 @@ fn read_cookie<'a>(headers: &'a HeaderMap, wanted: &str) -> Option<&'a str> {
     is_formed.then_some(text)
 }
 
-impl IntoResponse for Refused {
-    fn into_response(self) -> Response {
-        pages::refused(None, &self)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -19,7 +19,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use ironclaw_operator::DenialCode;
 use ironclaw_state::WriteTx;
-use ironclaw_store::refusal::{Decide, Refusal};
+use ironclaw_store::refusal::{Decide, Denied, Refusal};
 use tokio::time::Instant;
 
 /// Characters of the name of a session.
@@ -85,11 +85,12 @@ async fn signed_in(api: &Api, visit: Option<Visit>, headers: &HeaderMap, request
     let text = fresh.text().to_owned();
     let (person, giver) = (holder.person.id, holder.giver);
     let begin = move |tx: &mut WriteTx<'_>| {
-        // The new session replaces the one of this browser.
+        let begun = tokens::begin_session(tx, person, &name, &fresh, &giver)?;
+        // It replaces the one of this browser. A refused code ends nothing.
         if let Some(visit) = &visit {
             tokens::end_session(tx, &visit.session, Some(person))?;
         }
-        tokens::begin_session(tx, person, &name, &fresh, &giver)
+        Ok::<_, Denied>(begun)
     };
     api.state().decide(begin).await?;
     api.people_changed();
