@@ -24,7 +24,7 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_operator::DenialCode;
 use ironclaw_operator::routes::{HEALTH, READINESS};
 use ironclaw_store::refusal::Refusal;
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinError};
 use tokio::time::Instant;
 
 /// The paths that need no token; authentication lets only these pass without one.
@@ -73,12 +73,20 @@ pub async fn require(
     request: Request,
     next: Next,
 ) -> Response {
-    let is_read_only = request.method().is_safe();
-    let request_in_flight = peer.begin_request();
-    let handling = tokio::spawn(handle(api, peer, request, next));
+    let (in_flight, is_read_only) = (peer.begin_request(), request.method().is_safe());
+    let response = in_own_task(is_read_only, handle(api, peer, request, next)).await;
+    let response = response.unwrap_or_else(|error| Answer::task_ended(&error).into_response());
+    response.map(|body| TrackedBody::hold(body, in_flight))
+}
+
+/// Handles a request in a task of its own; only a read ends with the caller.
+pub(super) async fn in_own_task(
+    is_read_only: bool,
+    handling: impl Future<Output = Response> + Send + 'static,
+) -> Result<Response, JoinError> {
+    let handling = tokio::spawn(handling);
     let _abort = is_read_only.then(|| AbortOnDrop(handling.abort_handle()));
-    let response = handling.await.unwrap_or_else(|error| Answer::task_ended(&error).into_response());
-    response.map(|body| TrackedBody::hold(body, request_in_flight))
+    handling.await
 }
 
 async fn handle(api: Api, peer: Peer, mut request: Request, next: Next) -> Response {
@@ -121,7 +129,7 @@ async fn handle(api: Api, peer: Peer, mut request: Request, next: Next) -> Respo
 }
 
 /// Aborts a task when it is dropped.
-pub(super) struct AbortOnDrop(pub(super) AbortHandle);
+struct AbortOnDrop(AbortHandle);
 
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {

@@ -53,6 +53,20 @@ impl Fields {
         Some(self.get(name)).filter(|value| !value.is_empty())
     }
 
+    async fn read(request: Request, api: &Api) -> Result<Self, Answer> {
+        let kind = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        match kind.as_str() {
+            "application/x-www-form-urlencoded" => {
+                let bytes = Bytes::from_request(request, api).await.map_err(|error| too_large(&error.body_text()))?;
+                Self::parse(&bytes)
+            }
+            "multipart/form-data" => Self::parts(request, api).await,
+            other => Err(malformed(format!("a form has another type of content than {}", quoted(other)))),
+        }
+    }
+
+    /// Reads the fields of a form that is not in parts.
     pub fn parse(bytes: &[u8]) -> Result<Self, Answer> {
         let mut fields = Self::default();
         for pair in bytes.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()) {
@@ -132,21 +146,6 @@ impl FromRequest<Api> for Fields {
         let _permit = api.callers.large.permit(&whose, says).await;
         let read = timeout(BODY_TIME_MAX, Self::read(request, api)).await;
         read.unwrap_or_else(|_| Err(malformed("the form did not arrive in time")))
-    }
-}
-
-impl Fields {
-    async fn read(request: Request, api: &Api) -> Result<Self, Answer> {
-        let kind = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-        match kind.as_str() {
-            "application/x-www-form-urlencoded" => {
-                let bytes = Bytes::from_request(request, api).await.map_err(|error| too_large(&error.body_text()))?;
-                Self::parse(&bytes)
-            }
-            "multipart/form-data" => Self::parts(request, api).await,
-            other => Err(malformed(format!("a form has another type of content than {}", quoted(other)))),
-        }
     }
 }
 

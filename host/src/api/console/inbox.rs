@@ -95,14 +95,22 @@ fn shown(entry: WaitingEntry, time: impl Fn(&str) -> String) -> Entry {
     }
 }
 
-/// Returns the number of entries as the rooms show it, and the list of a page as HTML.
-pub(super) async fn fragments(caller: &Caller, number: usize) -> Result<(String, String), Answer> {
+/// The live parts of an inbox.
+pub(super) struct Fragments {
+    /// The number of entries as the rooms show it.
+    pub count: String,
+    /// The list of the page as HTML; `None` for a page without it.
+    pub list: Option<String>,
+}
+
+/// Returns the live parts for a page of the inbox; 0 is a page without its list.
+pub(super) async fn fragments(caller: &Caller, number: usize) -> Result<Fragments, Answer> {
     let (entries, more) = entries(caller, number.clamp(1, PAGES_MAX)).await?;
     let count = match (entries.len(), more || number > 1) {
         (0, _) => String::new(),
         (count, false) => count.to_string(),
         (_, true) => format!("{ENTRIES}+"),
     };
-    let html = Entries { entries }.render().map_err(|error| Answer::broken(&error))?;
-    Ok((count, html))
+    let list = (number > 0).then(|| Entries { entries }.render()).transpose();
+    Ok(Fragments { count, list: list.map_err(|error| Answer::broken(&error))? })
 }

@@ -110,7 +110,12 @@ impl Listener {
     /// Sends the words about an emergency stop, if they changed.
     async fn stopped(&self, sent: &mut Sent) -> Result<(), Answer> {
         let html = pages::stopped(self.api().stops.is_on()).map_err(|error| Answer::broken(&error))?;
-        if sent.is_news("stopped", &html) { self.fragment("stopped", &html).await } else { Ok(()) }
+        self.news(sent, "stopped", &html).await
+    }
+
+    /// Sends a part that is new or another one.
+    async fn news(&self, sent: &mut Sent, id: &str, html: &str) -> Result<(), Answer> {
+        if sent.is_news(id, html) { self.fragment(id, html).await } else { Ok(()) }
     }
 
     async fn fragment(&self, id: &str, html: &str) -> Result<(), Answer> {
@@ -159,12 +164,10 @@ async fn follow_person(to: Listener, query: LiveQuery) -> Result<(), Answer> {
     loop {
         changed.mark_unchanged();
         to.stopped(&mut sent).await?;
-        let (count, list) = entries::fragments(&to.caller, query.page).await?;
-        if sent.is_news("inbox-count", &count) {
-            to.fragment("inbox-count", &count).await?;
-        }
-        if query.page > 0 && sent.is_news("waiting-list", &list) {
-            to.fragment("waiting-list", &list).await?;
+        let parts = entries::fragments(&to.caller, query.page).await?;
+        to.news(&mut sent, "inbox-count", &parts.count).await?;
+        if let Some(list) = parts.list {
+            to.news(&mut sent, "waiting-list", &list).await?;
         }
         if let Some(of) = of {
             let (all, person) = (Arc::clone(&to.api().gateway), to.caller.person.clone());
@@ -219,17 +222,13 @@ async fn follow_conversation(to: Listener, session: String) -> Result<(), Answer
         let Json(of) = sessions::show(to.caller.clone(), Path(session.clone())).await?;
         let title =
             pages::escaped(of.title.as_deref().unwrap_or(words::TALK)).map_err(|error| Answer::broken(&error))?;
-        if sent.is_news("title", &title) {
-            to.fragment("title", &title).await?;
-        }
+        to.news(&mut sent, "title", &title).await?;
         let part = talk::part(&to.caller, &of, None).await?;
         send_lines(&to, &part.lines, &mut sent, is_first).await?;
         is_first = false;
         to.stopped(&mut sent).await?;
         let requests = talk::requests_html(&to.caller, id).await?;
-        if sent.is_news("requests", &requests) {
-            to.fragment("requests", &requests).await?;
-        }
+        to.news(&mut sent, "requests", &requests).await?;
         let output = of.turn_id.and_then(|turn| Some((turn, to.api().sessions.words(id, turn)?)));
         match output {
             Some((turn, words)) if partial.as_ref().is_none_or(|partial| partial.turn != turn) => {
@@ -239,9 +238,7 @@ async fn follow_conversation(to: Listener, session: String) -> Result<(), Answer
             None => partial = None,
         }
         let working = if of.turn_id.is_some() { words::WORKS } else { "" };
-        if sent.is_news("working", working) {
-            to.fragment("working", working).await?;
-        }
+        to.news(&mut sent, "working", working).await?;
         to.check().await?;
         loop {
             tokio::select! {

@@ -6,7 +6,7 @@ use super::guard::{self, single};
 use super::pages;
 use super::visit::{Visit, missing};
 use crate::api::answer::{Noted, Refused};
-use crate::api::auth::{AbortOnDrop, Caller, Current, Peer, check_valid};
+use crate::api::auth::{Caller, Current, Peer, check_valid, in_own_task};
 use crate::api::callers::Freshness;
 use crate::api::connections::TrackedBody;
 use crate::api::handler::{Answer, Api};
@@ -49,11 +49,8 @@ pub async fn enter(
     request: Request,
     next: Next,
 ) -> Response {
-    let is_read_only = request.method().is_safe();
-    let in_flight = peer.begin_request();
-    let handling = tokio::spawn(handle(api.clone(), peer, request, next));
-    let _abort = is_read_only.then(|| AbortOnDrop(handling.abort_handle()));
-    let mut response = match handling.await {
+    let (in_flight, is_read_only) = (peer.begin_request(), request.method().is_safe());
+    let mut response = match in_own_task(is_read_only, handle(api, peer, request, next)).await {
         Ok(response) => response,
         Err(error) => pages::refused(None, &Answer::task_ended(&error).into()),
     };

@@ -125,22 +125,20 @@ pub async fn list(visit: Visit, Query(search): Query<Search>) -> Result<Response
     let wanted = search.q.trim().to_lowercase();
     let settings = caller.api.gateway.now();
     let zone = settings.host_policy.zone.zone.rules();
-    let mut found = Vec::new();
+    let is_wanted = |one: &Conversation| format!("{} {}", one.title, one.agent).to_lowercase().contains(&wanted);
+    let mut all: Vec<Conversation> = Vec::new();
     for agent in &names {
-        let threads = threads::threads(caller.clone(), Path(agent.clone()), Query(threads::ThreadsQuery::own()));
-        found.extend(threads.await?.0.threads.into_iter().map(|thread| (agent, thread)));
-    }
-    let mut all: Vec<Conversation> = found
-        .into_iter()
-        .map(|(agent, thread)| Conversation {
+        let query = Query(threads::ThreadsQuery::own());
+        let Json(found) = threads::threads(caller.clone(), Path(agent.clone()), query).await?;
+        let found = found.threads.into_iter().map(|thread| Conversation {
             session: thread.session_id,
             agent: agent.clone(),
             title: thread.title.unwrap_or_else(|| words::UNTITLED.to_owned()),
             at_shown: words::time(zone, &thread.last_active_at),
             at: thread.last_active_at,
-        })
-        .filter(|one| wanted.is_empty() || format!("{} {}", one.title, one.agent).to_lowercase().contains(&wanted))
-        .collect();
+        });
+        all.extend(found.filter(is_wanted));
+    }
     all.sort_by(|one, other| other.at.cmp(&one.at));
     let number = search.page.max(1);
     let skipped = (number - 1).saturating_mul(CONVERSATIONS);
